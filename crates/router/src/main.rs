@@ -1,0 +1,2 @@
+//! The `kthena-router` binary.
+fn main() {}

@@ -1,0 +1,105 @@
+//! What is known about a pod's load right now.
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// One reading of an engine's metrics page.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gauges {
+    /// Requests in the engine's waiting queue.
+    pub waiting: u32,
+    /// Requests that the engine is running.
+    pub running: u32,
+    /// Share of the KV cache in use, 0..=1.
+    pub kv_usage: f32,
+    /// Mean time to first token of the latest samples, in seconds; 0 while there is none.
+    pub ttft: f32,
+    /// Mean time per output token of the latest samples, in seconds; 0 while there is none.
+    pub tpot: f32,
+}
+
+/// Live figures of one pod: the router's own in-flight count, and what the last good scrape said.
+///
+/// The fields are independent atomics; a reader may see some of an older and some of a newer reading. That is
+/// harmless: they are estimates that are a scrape interval old anyway.
+#[derive(Debug, Default)]
+pub struct Load {
+    pub(super) in_flight: AtomicU32,
+    known: AtomicBool,
+    waiting: AtomicU32,
+    running: AtomicU32,
+    kv_usage: AtomicU32,
+    ttft: AtomicU32,
+    tpot: AtomicU32,
+    /// Milliseconds since the process started, at the last good scrape; 0 while there was none.
+    scraped_at_ms: AtomicU64,
+    models: ArcSwap<Vec<Box<str>>>,
+}
+
+impl Load {
+    /// Requests that this router has given to the pod and that have not ended.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// Stores a good reading. `at_ms` is the caller's time in milliseconds since the process started.
+    pub fn publish(&self, gauges: &Gauges, at_ms: u64) {
+        self.waiting.store(gauges.waiting, Relaxed);
+        self.running.store(gauges.running, Relaxed);
+        self.kv_usage.store(gauges.kv_usage.to_bits(), Relaxed);
+        self.ttft.store(gauges.ttft.to_bits(), Relaxed);
+        self.tpot.store(gauges.tpot.to_bits(), Relaxed);
+        self.scraped_at_ms.store(at_ms.max(1), Relaxed);
+        self.known.store(true, Relaxed);
+    }
+
+    /// Declares the last reading too old to be believed. The figures stay for the debug page.
+    pub fn expire(&self) {
+        self.known.store(false, Relaxed);
+    }
+
+    /// The last reading, or `None` when there never was one or it is too old: such a pod is unknown, not idle.
+    #[must_use]
+    pub fn known(&self) -> Option<Gauges> {
+        self.known.load(Relaxed).then(|| self.last())
+    }
+
+    /// The last reading whatever its age, zeros when there never was one.
+    #[must_use]
+    pub fn last(&self) -> Gauges {
+        Gauges {
+            waiting: self.waiting.load(Relaxed),
+            running: self.running.load(Relaxed),
+            kv_usage: f32::from_bits(self.kv_usage.load(Relaxed)),
+            ttft: f32::from_bits(self.ttft.load(Relaxed)),
+            tpot: f32::from_bits(self.tpot.load(Relaxed)),
+        }
+    }
+
+    /// Time of the last good scrape, in milliseconds since the process started.
+    #[must_use]
+    pub fn scraped_at_ms(&self) -> Option<u64> {
+        Some(self.scraped_at_ms.load(Relaxed)).filter(|&t| t > 0)
+    }
+
+    /// Model and adapter names that the engine lists under `/v1/models`.
+    #[must_use]
+    pub fn models(&self) -> Arc<Vec<Box<str>>> {
+        self.models.load_full()
+    }
+
+    /// Whether the engine lists this model.
+    #[must_use]
+    pub fn has_model(&self, model: &str) -> bool {
+        self.models.load().iter().any(|m| **m == *model)
+    }
+
+    /// Stores the names under `/v1/models`, if they changed.
+    pub fn set_models(&self, names: Vec<Box<str>>) {
+        if **self.models.load() != names {
+            self.models.store(Arc::new(names));
+        }
+    }
+}

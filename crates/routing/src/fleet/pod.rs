@@ -1,0 +1,102 @@
+//! One pod that runs an inference engine.
+
+use super::{Load, ObjectName};
+use prefix_index::PodId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Which engine a pod runs; decides the names of its metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// vLLM.
+    Vllm,
+    /// SGLang.
+    Sglang,
+}
+
+impl Engine {
+    /// The name in `spec.inferenceEngine`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vllm => "vLLM",
+            Self::Sglang => "SGLang",
+        }
+    }
+}
+
+/// Where a pod listens. Always plain HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// IP address or host name, without brackets.
+    pub host: Box<str>,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// One incarnation of a pod: fixed facts, and its live load figures.
+#[derive(Debug)]
+pub struct Pod {
+    /// Unique for the life of the process.
+    pub id: PodId,
+    /// `namespace/name`; with the file source the name is `<ModelServer>:<endpoint>`.
+    pub name: ObjectName,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// What it runs.
+    pub engine: Engine,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Live figures.
+    pub load: Load,
+}
+
+impl Pod {
+    /// Counts one more request in flight, until the guard is dropped.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>) -> InFlight {
+        self.load.in_flight.fetch_add(1, Relaxed);
+        InFlight(Arc::clone(self))
+    }
+}
+
+/// One request in flight on a pod. Dropping it takes the count back, on every path.
+#[derive(Debug)]
+pub struct InFlight(Arc<Pod>);
+
+impl InFlight {
+    /// The pod that has the request.
+    #[must_use]
+    pub fn pod(&self) -> &Arc<Pod> {
+        &self.0
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.load.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Hands out pod ids, each once in the life of the process.
+#[derive(Debug, Default)]
+pub struct PodIds(AtomicU32);
+
+impl PodIds {
+    /// The next id.
+    pub fn next(&self) -> PodId {
+        PodId(self.0.fetch_add(1, Relaxed))
+    }
+}
