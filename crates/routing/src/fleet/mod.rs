@@ -38,14 +38,25 @@ impl Fleet {
         let mut by_lora: HashMap<Arc<str>, Vec<Arc<ModelRoute>>> = HashMap::new();
         for route in &routes {
             if let Some(model) = &route.model_name {
-                by_model.entry(model.clone()).or_default().push(route.clone());
+                by_model
+                    .entry(model.clone())
+                    .or_default()
+                    .push(route.clone());
             }
             for adapter in &route.lora_adapters {
-                by_lora.entry(adapter.clone()).or_default().push(route.clone());
+                by_lora
+                    .entry(adapter.clone())
+                    .or_default()
+                    .push(route.clone());
             }
         }
         let servers = servers.into_iter().map(|s| (s.name.clone(), s)).collect();
-        Self { servers, routes, by_model, by_lora }
+        Self {
+            servers,
+            routes,
+            by_model,
+            by_lora,
+        }
     }
 
     /// The server of this name.
@@ -68,27 +79,41 @@ impl Fleet {
     /// Every pod once. A pod may serve several servers.
     #[must_use]
     pub fn pods(&self) -> BTreeMap<PodId, &Arc<Pod>> {
-        self.servers().flat_map(|s| s.pods()).map(|p| (p.id, p)).collect()
+        self.servers()
+            .flat_map(|s| s.pods())
+            .map(|p| (p.id, p))
+            .collect()
     }
 
     /// The routes for a model as the client spells it, and whether the name is that of a LoRA adapter: base model
     /// names first, adapters only when no base model has the name.
     #[must_use]
     pub fn routes_for(&self, model: &str) -> Option<(&[Arc<ModelRoute>], bool)> {
-        let base = self.by_model.get_key_value(model).map(|(_, r)| (r.as_slice(), false));
+        let base = self
+            .by_model
+            .get_key_value(model)
+            .map(|(_, r)| (r.as_slice(), false));
         base.or_else(|| self.by_lora.get(model).map(|r| (r.as_slice(), true)))
     }
 
     /// The fleet's own copy of a model name that some route knows, for labels that outlive a request.
     #[must_use]
     pub fn known_model(&self, model: &str) -> Option<&Arc<str>> {
-        self.by_model.get_key_value(model).or_else(|| self.by_lora.get_key_value(model)).map(|(k, _)| k)
+        self.by_model
+            .get_key_value(model)
+            .or_else(|| self.by_lora.get_key_value(model))
+            .map(|(k, _)| k)
     }
 
     /// Names of all models and adapters that clients may ask for, sorted, each once.
     #[must_use]
     pub fn models(&self) -> Vec<Arc<str>> {
-        let mut all: Vec<_> = self.by_model.keys().chain(self.by_lora.keys()).cloned().collect();
+        let mut all: Vec<_> = self
+            .by_model
+            .keys()
+            .chain(self.by_lora.keys())
+            .cloned()
+            .collect();
         all.sort();
         all.dedup();
         all

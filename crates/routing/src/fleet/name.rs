@@ -14,7 +14,10 @@ impl ObjectName {
     /// The name of an object. Neither part may hold a slash.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { full: format!("{namespace}/{name}").into(), slash: namespace.len() }
+        Self {
+            full: format!("{namespace}/{name}").into(),
+            slash: namespace.len(),
+        }
     }
 
     /// The namespace.

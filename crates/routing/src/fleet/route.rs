@@ -58,6 +58,34 @@ pub enum StringMatch {
     Any,
 }
 
+impl StringMatch {
+    /// The comparison that a manifest asks for: `exact` goes before `prefix`, `prefix` before `regex`; with none of
+    /// them everything matches.
+    #[must_use]
+    pub fn from_parts(exact: Option<&str>, prefix: Option<&str>, regex: Option<&str>) -> Self {
+        match (exact, prefix, regex) {
+            (Some(text), _, _) => Self::Exact(text.to_owned()),
+            (None, Some(text), _) => Self::Prefix(text.to_owned()),
+            (None, None, Some(text)) => {
+                regex::Regex::new(text).map_or_else(|_| Self::Invalid(text.to_owned()), Self::Regex)
+            }
+            (None, None, None) => Self::Any,
+        }
+    }
+
+    /// Whether the text compares well.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Exact(wanted) => text == wanted,
+            Self::Prefix(wanted) => text.starts_with(wanted),
+            Self::Regex(wanted) => wanted.is_match(text),
+            Self::Invalid(_) => false,
+            Self::Any => true,
+        }
+    }
+}
+
 /// One target of a rule.
 #[derive(Debug)]
 pub struct Target {

@@ -45,7 +45,15 @@ impl ModelServer {
     ) -> Self {
         pods.sort_by_key(|p| p.id);
         let pod_ids = pods.iter().map(|p| p.id).collect();
-        Self { name, model, engine, policy, spec, pods, pod_ids }
+        Self {
+            name,
+            model,
+            engine,
+            policy,
+            spec,
+            pods,
+            pod_ids,
+        }
     }
 
     /// The pods, ascending by id.

@@ -1,0 +1,128 @@
+//! Chat turns in ChatML: `<|im_start|>ROLE\nCONTENT<|im_end|>\n`.
+
+use crate::request::value::{Text, Value};
+use std::ops::ControlFlow;
+
+/// A system text, then messages. A message without text is a turn with empty text; one without a role is none.
+pub(super) fn messages(
+    system: Option<Value<'_>>,
+    messages: Option<Value<'_>>,
+    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if let Some(system) = system.filter(|s| s.text().is_some() || s.is_array()) {
+        turn(Text::plain("system"), Some(system), sink)?;
+    }
+    for message in messages.into_iter().flat_map(Value::elements) {
+        let Members { role, content, .. } = Members::of(message);
+        if let Some(role) = role.and_then(Value::text) {
+            turn(role, content, sink)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Instructions, then an input: a string of the user, or a list of items of which only messages are rendered.
+pub(super) fn items(
+    instructions: Option<Value<'_>>,
+    input: Option<Value<'_>>,
+    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if let Some(text) = instructions.filter(|i| i.text().is_some_and(|text| !text.is_empty())) {
+        turn(Text::plain("developer"), Some(text), sink)?;
+    }
+    let Some(input) = input else {
+        return ControlFlow::Continue(());
+    };
+    if input.text().is_some() {
+        return turn(Text::plain("user"), Some(input), sink);
+    }
+    for item in input.elements() {
+        let Members {
+            kind,
+            role,
+            content,
+            ..
+        } = Members::of(item);
+        let is_message = kind.is_none_or(|kind| {
+            kind.is_null()
+                || kind
+                    .text()
+                    .is_some_and(|kind| kind.is_empty() || kind.is("message"))
+        });
+        if let Some(role) = role
+            .and_then(Value::text)
+            .filter(|role| is_message && !role.is_empty())
+        {
+            turn(role, content, sink)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn turn(
+    role: Text<'_>,
+    content: Option<Value<'_>>,
+    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    sink(b"<|im_start|>")?;
+    role.pieces(sink)?;
+    sink(b"\n")?;
+    if let Some(content) = content {
+        match content.text() {
+            Some(text) => text.pieces(sink)?,
+            None => parts(content, sink)?,
+        }
+    }
+    sink(b"<|im_end|>\n")
+}
+
+/// The texts of a list of content parts, joined by line breaks; nothing for other values.
+fn parts(list: Value<'_>, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+    let mut texts = list.elements().filter_map(part_text);
+    if let Some(first) = texts.next() {
+        first.pieces(sink)?;
+    }
+    for text in texts {
+        sink(b"\n")?;
+        text.pieces(sink)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The text of a part that holds text.
+fn part_text(part: Value<'_>) -> Option<Text<'_>> {
+    let Members { kind, text, .. } = Members::of(part);
+    let holds_text = kind.is_none_or(|kind| {
+        kind.is_null()
+            || kind.text().is_some_and(|kind| {
+                kind.is("text") || kind.is("input_text") || kind.is("output_text")
+            })
+    });
+    text.and_then(Value::text).filter(|_| holds_text)
+}
+
+/// The members that matter of a message, an item or a part; of several of one name the last counts.
+#[derive(Default)]
+struct Members<'a> {
+    kind: Option<Value<'a>>,
+    role: Option<Value<'a>>,
+    content: Option<Value<'a>>,
+    text: Option<Value<'a>>,
+}
+
+impl<'a> Members<'a> {
+    /// None of them when the value is no object.
+    fn of(value: Value<'a>) -> Self {
+        let mut members = Self::default();
+        for (key, value) in value.members() {
+            match &*key.decoded() {
+                b"type" => members.kind = Some(value),
+                b"role" => members.role = Some(value),
+                b"content" => members.content = Some(value),
+                b"text" => members.text = Some(value),
+                _ => {}
+            }
+        }
+        members
+    }
+}

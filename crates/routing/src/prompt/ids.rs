@@ -1,0 +1,40 @@
+//! Prompts that are token ids.
+
+use crate::request::value::Value;
+use std::ops::ControlFlow;
+
+/// Gives each id as four bytes, little-endian.
+pub(super) fn pieces(
+    list: Value<'_>,
+    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    each(list).try_for_each(|id| sink(&id.to_le_bytes()))
+}
+
+/// How many ids the list has.
+pub(super) fn count(list: Value<'_>) -> u64 {
+    each(list).count() as u64
+}
+
+/// The ids; elements that are no integers are passed over.
+fn each(list: Value<'_>) -> impl Iterator<Item = u32> {
+    list.elements()
+        .filter_map(|element| element.number().and_then(id))
+}
+
+/// The low 32 bits of an integer of any size, in two's complement.
+fn id(spelling: &[u8]) -> Option<u32> {
+    let digits = spelling.strip_prefix(b"-").unwrap_or(spelling);
+    let mut low = 0u32;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        low = low.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'));
+    }
+    Some(if digits.len() < spelling.len() {
+        low.wrapping_neg()
+    } else {
+        low
+    })
+}

@@ -1,0 +1,257 @@
+//! A strict JSON reader (RFC 8259) over bytes: it checks everything, builds nothing and never recurses.
+//!
+//! A [`Cursor`] reads a document that may be wrong; the [`Value`]s that it gives are known to be right.
+
+use super::scan;
+use super::value::{Text, Value};
+
+/// Where a document stops being JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// In bytes from the start of the body.
+    pub(crate) offset: usize,
+    /// What should have been there.
+    pub(crate) expected: &'static str,
+}
+
+/// A place in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The first value of a body. A byte order mark is skipped; the whole body must be UTF-8.
+    pub(crate) fn document(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        if let Err(e) = std::str::from_utf8(bytes) {
+            return Err(Malformed {
+                offset: e.valid_up_to(),
+                expected: "UTF-8",
+            });
+        }
+        let at = if bytes.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
+        let mut cursor = Self { bytes, at };
+        cursor.skip_space();
+        Ok(cursor)
+    }
+
+    /// Inside the object or array that `raw` spells.
+    pub(super) fn inside(raw: &'a [u8]) -> Self {
+        Self { bytes: raw, at: 1 }
+    }
+
+    /// The byte at the cursor.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Enters the object or array whose bracket is at the cursor.
+    pub(crate) fn enter(&mut self) {
+        self.at += 1;
+    }
+
+    /// Nothing but white space may follow.
+    pub(crate) fn end(&mut self) -> Result<(), Malformed> {
+        self.skip_space();
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            self.expected("the end of the document")
+        }
+    }
+
+    /// The next key of the object that the cursor is in, or `None` after its end. `first` says that no key was read
+    /// yet. The cursor is then at the key's value.
+    pub(crate) fn next_key(&mut self, first: bool) -> Result<Option<Text<'a>>, Malformed> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(None);
+            }
+            Some(b',') if !first => {
+                self.at += 1;
+                self.skip_space();
+            }
+            _ if first => {}
+            _ => return self.expected("',' or '}'"),
+        }
+        if self.peek() != Some(b'"') {
+            return self.expected(if first { "a key or '}'" } else { "a key" });
+        }
+        let key = self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return self.expected("':'");
+        }
+        self.at += 1;
+        self.skip_space();
+        Ok(Some(key))
+    }
+
+    /// Whether the array that the cursor is in has a next element; if so the cursor is at it, otherwise after the
+    /// array. `first` says that no element was read yet.
+    pub(crate) fn next_element(&mut self, first: bool) -> Result<bool, Malformed> {
+        self.skip_space();
+        match self.peek() {
+            Some(b']') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if !first => {
+                self.at += 1;
+                self.skip_space();
+                Ok(true)
+            }
+            _ if first => Ok(true),
+            _ => self.expected("',' or ']'"),
+        }
+    }
+
+    /// Reads the value at the cursor, whatever it is and however deep.
+    pub(crate) fn value(&mut self) -> Result<Value<'a>, Malformed> {
+        let start = self.at;
+        let mut open = Nesting::default();
+        loop {
+            let mut fresh = true;
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    open.push(true);
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    open.push(false);
+                }
+                _ => {
+                    self.scalar()?;
+                    fresh = false;
+                }
+            }
+            loop {
+                let more = match open.innermost_is_object() {
+                    None => return Ok(Value::new(&self.bytes[start..self.at], start)),
+                    Some(true) => self.next_key(fresh)?.is_some(),
+                    Some(false) => self.next_element(fresh)?,
+                };
+                if more {
+                    break;
+                }
+                open.pop();
+                fresh = false;
+            }
+        }
+    }
+
+    fn scalar(&mut self) -> Result<(), Malformed> {
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal(b"true", "true"),
+            Some(b'f') => self.literal(b"false", "false"),
+            Some(b'n') => self.literal(b"null", "null"),
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn string(&mut self) -> Result<Text<'a>, Malformed> {
+        let start = self.at + 1;
+        let end = scan::closing_quote(self.bytes, start)?;
+        self.at = end + 1;
+        Ok(Text::new(&self.bytes[start..end]))
+    }
+
+    fn literal(&mut self, bytes: &[u8], expected: &'static str) -> Result<(), Malformed> {
+        if self.bytes[self.at..].starts_with(bytes) {
+            self.at += bytes.len();
+            Ok(())
+        } else {
+            self.expected(expected)
+        }
+    }
+
+    fn number(&mut self) -> Result<(), Malformed> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Malformed> {
+        let start = self.at;
+        while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start {
+            Ok(())
+        } else {
+            self.expected("a digit")
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn expected<T>(&self, expected: &'static str) -> Result<T, Malformed> {
+        Err(Malformed {
+            offset: self.at,
+            expected,
+        })
+    }
+}
+
+/// Which of the open brackets are objects, one bit per level, so that depth costs next to nothing.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    /// The innermost levels, up to 64; bit 0 is the innermost.
+    word: u64,
+    /// The full words further out.
+    outer: Vec<u64>,
+}
+
+impl Nesting {
+    fn push(&mut self, object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.word);
+        }
+        self.word = self.word << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.word >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.word = self.outer.pop().unwrap_or_default();
+        }
+    }
+
+    fn innermost_is_object(&self) -> Option<bool> {
+        (self.depth > 0).then_some(self.word & 1 == 1)
+    }
+}

@@ -1,0 +1,210 @@
+//! Pieces of a document that was checked: raw bytes, decoded only where someone looks.
+
+use super::json::Cursor;
+use memchr::memchr;
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Range};
+
+/// A value inside a document that was checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value<'a> {
+    raw: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Value<'a> {
+    /// `raw` is a whole value; `at` is where it begins in the document, in bytes.
+    pub(super) fn new(raw: &'a [u8], at: usize) -> Self {
+        Self { raw, at }
+    }
+
+    /// The bytes of the document that spell it.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.at..self.at + self.raw.len()
+    }
+
+    /// The content of a string.
+    pub(crate) fn text(self) -> Option<Text<'a>> {
+        match self.raw {
+            [b'"', raw @ .., b'"'] => Some(Text { raw }),
+            _ => None,
+        }
+    }
+
+    /// The spelling of a number.
+    pub(crate) fn number(self) -> Option<&'a [u8]> {
+        matches!(self.raw.first(), Some(b'-' | b'0'..=b'9')).then_some(self.raw)
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.raw == b"null"
+    }
+
+    pub(crate) fn is_true(self) -> bool {
+        self.raw == b"true"
+    }
+
+    pub(crate) fn is_array(self) -> bool {
+        self.raw.first() == Some(&b'[')
+    }
+
+    pub(crate) fn is_object(self) -> bool {
+        self.raw.first() == Some(&b'{')
+    }
+
+    /// The members of an object, in order, duplicates included; none for other values.
+    pub(crate) fn members(self) -> impl Iterator<Item = (Text<'a>, Value<'a>)> {
+        let mut cursor = self.is_object().then_some(Cursor::inside(self.raw));
+        let mut first = true;
+        std::iter::from_fn(move || {
+            let cursor = cursor.as_mut()?;
+            let key = cursor.next_key(std::mem::take(&mut first)).ok()??;
+            let value = cursor.value().ok()?;
+            Some((key, Value::new(value.raw, self.at + value.at)))
+        })
+    }
+
+    /// The elements of an array, in order; none for other values.
+    pub(crate) fn elements(self) -> impl Iterator<Item = Value<'a>> {
+        let mut cursor = self.is_array().then_some(Cursor::inside(self.raw));
+        let mut first = true;
+        std::iter::from_fn(move || {
+            let cursor = cursor.as_mut()?;
+            if !cursor.next_element(std::mem::take(&mut first)).ok()? {
+                return None;
+            }
+            let value = cursor.value().ok()?;
+            Some(Value::new(value.raw, self.at + value.at))
+        })
+    }
+}
+
+/// The content of a string as the document spells it, without the quotes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    raw: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    /// `raw` is what stands between two quotes.
+    pub(super) fn new(raw: &'a [u8]) -> Self {
+        Self { raw }
+    }
+
+    /// A text of our own, which must not hold a backslash.
+    pub(crate) const fn plain(text: &'static str) -> Self {
+        Self {
+            raw: text.as_bytes(),
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Whether the decoded text is this one.
+    pub(crate) fn is(self, text: &str) -> bool {
+        *self.decoded() == *text.as_bytes()
+    }
+
+    /// The decoded text; a lone surrogate is its three-byte generalised UTF-8 form (WTF-8).
+    pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
+        if memchr(b'\\', self.raw).is_none() {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut out = Vec::with_capacity(self.raw.len());
+        let _ = self.pieces(&mut |piece| {
+            out.extend_from_slice(piece);
+            ControlFlow::Continue(())
+        });
+        Cow::Owned(out)
+    }
+
+    /// The decoded text piece by piece: what stands between escapes is borrowed, each escape is a piece of its own.
+    pub(crate) fn pieces(self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut rest = self.raw;
+        while let Some(backslash) = memchr(b'\\', rest) {
+            if backslash > 0 {
+                sink(&rest[..backslash])?;
+            }
+            let (escape, used) = unescape(&rest[backslash..]);
+            sink(escape.as_bytes())?;
+            rest = &rest[backslash + used..];
+        }
+        if rest.is_empty() {
+            ControlFlow::Continue(())
+        } else {
+            sink(rest)
+        }
+    }
+}
+
+/// The text of one escape.
+struct Escape {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+impl Escape {
+    fn byte(byte: u8) -> Self {
+        Self {
+            bytes: [byte, 0, 0, 0],
+            len: 1,
+        }
+    }
+
+    /// Generalised UTF-8: a surrogate is encoded like any other code point of three bytes.
+    fn code_point(code: u32) -> Self {
+        let mut bytes = [0; 4];
+        let len = match char::from_u32(code) {
+            Some(c) => c.encode_utf8(&mut bytes).len(),
+            None => {
+                bytes[0] = 0xe0 | (code >> 12) as u8;
+                bytes[1] = 0x80 | (code >> 6 & 0x3f) as u8;
+                bytes[2] = 0x80 | (code & 0x3f) as u8;
+                3
+            }
+        };
+        Self { bytes, len }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Decodes the escape at the start of `raw`: its text and how many bytes spell it. Two escapes that form a surrogate
+/// pair count as one.
+fn unescape(raw: &[u8]) -> (Escape, usize) {
+    let byte = match raw.get(1) {
+        Some(b'u') => {
+            let first = hex(raw, 2);
+            if (0xd800..0xdc00).contains(&first) && raw.get(6..8) == Some(b"\\u") {
+                let second = hex(raw, 8);
+                if (0xdc00..0xe000).contains(&second) {
+                    return (
+                        Escape::code_point(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)),
+                        12,
+                    );
+                }
+            }
+            return (Escape::code_point(first), 6);
+        }
+        Some(b'n') => b'\n',
+        Some(b't') => b'\t',
+        Some(b'r') => b'\r',
+        Some(b'b') => 0x08,
+        Some(b'f') => 0x0c,
+        Some(&itself) => itself,
+        None => b'\\',
+    };
+    (Escape::byte(byte), raw.len().min(2))
+}
+
+/// The four hexadecimal digits at `at`.
+fn hex(raw: &[u8], at: usize) -> u32 {
+    let digits = raw.get(at..at + 4).unwrap_or_default();
+    digits.iter().fold(0, |code, &digit| {
+        code << 4 | char::from(digit).to_digit(16).unwrap_or_default()
+    })
+}
