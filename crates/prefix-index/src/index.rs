@@ -1,0 +1,204 @@
+//! The index: what each pod holds, and who holds a block.
+
+use crate::PodId;
+use crate::lookup;
+use crate::lru::Lru;
+use crate::postings::Postings;
+use parking_lot::{RwLock, RwLockWriteGuard};
+use std::collections::HashMap;
+use std::hint::black_box;
+
+/// Most entries of one pod, and most blocks of one record: slots are 32 bits, and the two meet in one list for a moment.
+const MAX_ENTRIES: usize = i32::MAX as usize;
+
+/// Entries that are forgotten before waiting requests may pass; about 30 µs.
+const FORGET_STEP: usize = 512;
+
+/// What a record did, in entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Blocks that the pod did not have.
+    pub added: usize,
+    /// Blocks that the pod had; they are now its most recently used ones.
+    pub refreshed: usize,
+    /// Least recently used entries that were dropped because the pod's list was full.
+    pub evicted: usize,
+}
+
+/// Which pods were recently sent which blocks. See the [crate documentation](crate) for invariants and locking.
+///
+/// One entry is one block hash for one pod: 16 bytes in the pod's list and, for a block that no other pod has, 17 bytes
+/// divided by the load factor in the map.
+#[derive(Debug)]
+pub struct PrefixIndex {
+    pub(crate) capacity: usize,
+    pub(crate) state: RwLock<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) pods: HashMap<PodId, Held>,
+    pub(crate) postings: Postings,
+    pub(crate) entries: usize,
+}
+
+/// What one pod holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) lru: Lru,
+    /// Its entries are being removed; it takes no new ones.
+    pub(crate) leaving: bool,
+}
+
+impl PrefixIndex {
+    /// An empty index whose pods hold at most `capacity_per_pod` entries each (at most 2³¹ − 1). Nothing is allocated
+    /// in advance.
+    #[must_use]
+    pub fn new(capacity_per_pod: usize) -> Self {
+        let state = State {
+            pods: HashMap::new(),
+            postings: Postings::new(),
+            entries: 0,
+        };
+        Self {
+            capacity: capacity_per_pod.min(MAX_ENTRIES),
+            state: RwLock::new(state),
+        }
+    }
+
+    /// Lets a pod hold entries. Nothing happens if it may already.
+    pub fn admit(&self, pod: PodId) {
+        self.state.write().pods.entry(pod).or_insert_with(|| Held {
+            lru: Lru::new(),
+            leaving: false,
+        });
+    }
+
+    /// Removes a pod and all its entries, and returns how many there were. Later records for it do nothing.
+    ///
+    /// Oldest entries go first, so the pod's entries stay prefix-closed for the look-ups in between.
+    pub fn forget(&self, pod: PodId) -> usize {
+        let mut state = self.state.write();
+        match state.pods.get_mut(&pod) {
+            Some(held) if !held.leaving => held.leaving = true,
+            _ => return 0,
+        }
+        let mut removed = 0;
+        loop {
+            let step = state.drop_oldest(pod, FORGET_STEP);
+            removed += step;
+            if step < FORGET_STEP {
+                state.pods.remove(&pod);
+                return removed;
+            }
+            RwLockWriteGuard::bump(&mut state);
+        }
+    }
+
+    /// Notes that a pod was sent a prompt: `hashes` are those of one chain from its first block on.
+    ///
+    /// The first block ends as the most recently used one. Entries beyond the capacity are dropped after all blocks
+    /// are in, so no block is dropped that the same record would refresh. Nothing happens for a pod that was not
+    /// admitted or was forgotten.
+    pub fn record(&self, pod: PodId, hashes: &[u64]) -> Recorded {
+        self.state
+            .write()
+            .record(pod, &hashes[..hashes.len().min(MAX_ENTRIES)], self.capacity)
+    }
+
+    /// How much of a prompt the candidates hold: sets `out[i]` to the number of leading blocks that `pods[i]` holds, for
+    /// the at most `k` pods with the longest matches, and to 0 for all others. Returns the greatest.
+    ///
+    /// `hashes` are those of one chain from its first block on, `pods` the candidates in ascending order, `out` as long
+    /// as `pods`. Of equal matches for which there are not enough of the `k` places, the lowest [`PodId::rank`] for
+    /// `draw` win. Pods that are not candidates take no place. A look-up refreshes nothing.
+    ///
+    /// # Panics
+    ///
+    /// If `out` is shorter than `pods`.
+    pub fn longest_matches(
+        &self,
+        hashes: &[u64],
+        pods: &[PodId],
+        k: usize,
+        draw: u64,
+        out: &mut [u32],
+    ) -> u32 {
+        lookup::longest_matches(&self.state.read().postings, hashes, pods, k, draw, out)
+    }
+
+    /// Number of entries of all pods together.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state.read().entries
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl State {
+    fn record(&mut self, pod: PodId, hashes: &[u64], capacity: usize) -> Recorded {
+        let Self {
+            pods,
+            postings,
+            entries,
+        } = self;
+        let Some(Held {
+            lru,
+            leaving: false,
+        }) = pods.get_mut(&pod)
+        else {
+            return Recorded::default();
+        };
+
+        // Each look-up misses the CPU's caches, but they do not depend on each other, so in a loop that does nothing
+        // else the misses overlap; the loop below then finds its data in the cache.
+        let known = hashes
+            .iter()
+            .filter(|&&hash| postings.slot(hash, pod).is_some())
+            .count();
+        lru.reserve(hashes.len() - known, capacity);
+
+        let mut recorded = Recorded::default();
+        for &hash in hashes.iter().rev() {
+            match postings.slot_or_insert(hash, pod, || lru.push(hash)) {
+                Some(slot) => {
+                    lru.touch(slot);
+                    recorded.refreshed += 1;
+                }
+                None => recorded.added += 1,
+            }
+        }
+        *entries += recorded.added;
+        let surplus = lru.len().saturating_sub(capacity);
+        recorded.evicted = self.drop_oldest(pod, surplus);
+        recorded
+    }
+
+    /// Drops up to `count` least recently used entries of a pod and returns how many there were.
+    fn drop_oldest(&mut self, pod: PodId, count: usize) -> usize {
+        let Some(Held { lru, .. }) = self.pods.get_mut(&pod) else {
+            return 0;
+        };
+        // Overlaps the cache misses, as in `record`.
+        black_box(
+            lru.oldest_first()
+                .take(count)
+                .filter(|&(hash, _)| !self.postings.holders(hash).is_empty())
+                .count(),
+        );
+        let mut dropped = 0;
+        while dropped < count
+            && let Some(hash) = lru.pop_oldest()
+        {
+            self.postings.remove(hash, pod);
+            dropped += 1;
+        }
+        self.entries -= dropped;
+        dropped
+    }
+}
