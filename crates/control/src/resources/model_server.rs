@@ -1,0 +1,287 @@
+//! ModelServer: a group of pods that serve one model.
+
+use super::meta::{self, Meta, checked, read_labels};
+use super::session_sticky::{self, SessionSticky};
+use crate::fields::{Fields, Reader};
+use crate::names;
+use routing::fleet::{Endpoint, Engine, TrafficPolicy};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// A checked ModelServer.
+#[derive(Debug)]
+pub struct ModelServer {
+    /// Who it is.
+    pub meta: Meta,
+    /// `spec.model`: replaces the model's name on the way to the pods. At most 256 characters.
+    pub model: Option<String>,
+    /// `spec.inferenceEngine`.
+    pub engine: Engine,
+    /// `spec.workloadSelector.matchLabels`: selects pods in a cluster; never empty.
+    pub match_labels: BTreeMap<String, String>,
+    /// `spec.workloadSelector.pdGroup`. Checked, but without an effect in this version.
+    pub pd_group: Option<PdGroup>,
+    /// `spec.workloadPort.port`.
+    pub port: u16,
+    /// `spec.trafficPolicy` without its sessions.
+    pub policy: TrafficPolicy,
+    /// `spec.trafficPolicy.sessionSticky`.
+    pub session_sticky: Option<SessionSticky>,
+    /// `spec.kvConnector.type`. Checked, but without an effect in this version.
+    pub kv_connector: Option<KvConnector>,
+    /// `spec.endpoints`, which stands in for the pods of a cluster.
+    pub pods: Vec<PodSpec>,
+    /// The whole `spec` as written.
+    pub spec: serde_json::Value,
+}
+
+/// How the prefill and decode pods of a server are told apart and put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PdGroup {
+    /// Key of the label whose value pods of one group share.
+    pub group_key: String,
+    /// Labels of the prefill pods.
+    pub prefill_labels: BTreeMap<String, String>,
+    /// Labels of the decode pods.
+    pub decode_labels: BTreeMap<String, String>,
+}
+
+/// How the KV cache goes from prefill to decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvConnector {
+    /// `http`, the default.
+    Http,
+    /// `lmcache`.
+    LmCache,
+    /// `nixl`.
+    Nixl,
+    /// `mooncake`.
+    Mooncake,
+}
+
+/// One item of `spec.endpoints`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSpec {
+    /// Unique in its server.
+    pub name: String,
+    /// Where it listens; the port is the server's unless set.
+    pub endpoint: Endpoint,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+const ENGINES: &[(&str, Engine)] = &[("vLLM", Engine::Vllm), ("SGLang", Engine::Sglang)];
+const PROTOCOLS: &[(&str, bool)] = &[("http", false), ("https", true)];
+const CONNECTORS: &[(&str, KvConnector)] = &[
+    ("http", KvConnector::Http),
+    ("lmcache", KvConnector::LmCache),
+    ("nixl", KvConnector::Nixl),
+    ("mooncake", KvConnector::Mooncake),
+];
+
+/// `retry.retryInterval` unless set, as in the CRD.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
+    let meta = meta::read(&mut fields);
+    let at = fields.required("spec");
+    fields.skip(&["status"]);
+    fields.finish();
+
+    let at = at?;
+    let mut spec = at.object()?;
+    let model = spec
+        .optional("model")
+        .and_then(|m| m.string_up_to(256))
+        .map(str::to_owned);
+    let engine = spec
+        .required("inferenceEngine")
+        .and_then(|e| e.one_of(ENGINES));
+    let selector = spec
+        .required_or("workloadSelector", "workloadSelector must be specified")
+        .and_then(|selector| read_selector(&selector));
+    let port = spec
+        .required("workloadPort")
+        .and_then(|port| read_port(&port));
+    let (policy, session_sticky) = spec
+        .optional("trafficPolicy")
+        .and_then(|p| read_policy(&p))
+        .unwrap_or_default();
+    let kv_connector = spec
+        .optional("kvConnector")
+        .and_then(|kv| read_connector(&kv));
+    let endpoints = spec.optional("endpoints");
+    if endpoints.is_none() {
+        at.warn("spec.endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
+    }
+    // A wrong port is reported once, not once more for every endpoint.
+    let pods = endpoints
+        .map(|e| read_endpoints(&e, port.unwrap_or(1)))
+        .unwrap_or_default();
+    spec.finish();
+
+    let (match_labels, pd_group) = selector?;
+    Some(ModelServer {
+        meta: meta?,
+        model: model.filter(|m| !m.is_empty()),
+        engine: engine?,
+        match_labels,
+        pd_group,
+        port: port?,
+        policy,
+        session_sticky,
+        kv_connector,
+        pods,
+        spec: at.to_json(),
+    })
+}
+
+fn read_selector(at: &Reader<'_>) -> Option<(BTreeMap<String, String>, Option<PdGroup>)> {
+    let mut fields = at.object()?;
+    let labels = read_some_labels(&mut fields, "matchLabels");
+    let pd_group = fields
+        .optional("pdGroup")
+        .and_then(|group| read_pd_group(&group));
+    fields.finish();
+    Some((labels?, pd_group))
+}
+
+fn read_pd_group(at: &Reader<'_>) -> Option<PdGroup> {
+    at.without_effect();
+    let mut fields = at.object()?;
+    let key = fields.required_or("groupKey", "groupKey must be specified");
+    let prefill_labels = read_some_labels(&mut fields, "prefillLabels");
+    let decode_labels = read_some_labels(&mut fields, "decodeLabels");
+    fields.finish();
+    let key = key?;
+    let group_key = key.string()?;
+    if group_key.is_empty() {
+        key.error("groupKey must be specified");
+    } else if !names::is_label_key(group_key) {
+        key.error(format!("invalid label key {group_key:?}"));
+    }
+    Some(PdGroup {
+        group_key: group_key.to_owned(),
+        prefill_labels: prefill_labels?,
+        decode_labels: decode_labels?,
+    })
+}
+
+/// Labels of which there must be one at least.
+fn read_some_labels(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+) -> Option<BTreeMap<String, String>> {
+    const NONE: &str = "labels must contain at least one label";
+    let at = fields.required_or(name, NONE)?;
+    if at.entries()?.is_empty() {
+        at.error(NONE);
+        return None;
+    }
+    Some(read_labels(&at))
+}
+
+fn read_port(at: &Reader<'_>) -> Option<u16> {
+    let mut fields = at.object()?;
+    let port = fields
+        .required("port")
+        .and_then(|port| port.integer(1..=65535));
+    if let Some(protocol) = fields.optional("protocol")
+        && protocol.one_of(PROTOCOLS) == Some(true)
+    {
+        protocol.note("https has no effect: the router speaks plain HTTP to pods");
+    }
+    fields.finish();
+    port
+}
+
+fn read_policy(at: &Reader<'_>) -> Option<(TrafficPolicy, Option<SessionSticky>)> {
+    let mut fields = at.object()?;
+    let timeout = fields
+        .optional("timeout")
+        .and_then(|t| t.duration())
+        .filter(|t| !t.is_zero());
+    let mut policy = TrafficPolicy {
+        timeout,
+        ..TrafficPolicy::default()
+    };
+    if let Some(mut retry) = fields.optional("retry").and_then(|r| r.object()) {
+        policy.attempts = retry
+            .optional("attempts")
+            .and_then(|a| a.integer(0..=i64::from(i32::MAX)));
+        policy.retry_interval = retry
+            .optional("retryInterval")
+            .and_then(|r| r.duration())
+            .unwrap_or(RETRY_INTERVAL);
+        retry.finish();
+    }
+    let sticky = fields
+        .optional("sessionSticky")
+        .and_then(|s| session_sticky::read(&s));
+    fields.finish();
+    Some((policy, sticky))
+}
+
+fn read_connector(at: &Reader<'_>) -> Option<KvConnector> {
+    at.without_effect();
+    let mut fields = at.object()?;
+    let kind = fields
+        .optional("type")
+        .map_or(Some(KvConnector::Http), |kind| kind.one_of(CONNECTORS));
+    fields.finish();
+    kind
+}
+
+fn read_endpoints(at: &Reader<'_>, port: u16) -> Vec<PodSpec> {
+    let mut lines: HashMap<String, u32> = HashMap::new();
+    let mut pods = Vec::new();
+    for item in at.list(usize::MAX).unwrap_or_default() {
+        let Some((pod, line)) = read_endpoint(&item, port) else {
+            continue;
+        };
+        if let Some(first) = lines.insert(pod.name.clone(), line) {
+            let message = format!(
+                "Duplicate value: {:?}: already used in line {first}",
+                pod.name
+            );
+            item.sink().add(
+                crate::Severity::Error,
+                line,
+                &format!("{}.name", item.path()),
+                message,
+            );
+        }
+        pods.push(pod);
+    }
+    pods
+}
+
+/// The pod, and the line of its name.
+fn read_endpoint(at: &Reader<'_>, server_port: u16) -> Option<(PodSpec, u32)> {
+    let mut fields = at.object()?;
+    let name = fields.required("name");
+    let address = fields.required("address");
+    let port = fields
+        .optional("port")
+        .map_or(Some(server_port), |port| port.integer(1..=65535));
+    let labels = fields
+        .optional("labels")
+        .map(|labels| read_labels(&labels))
+        .unwrap_or_default();
+    fields.finish();
+    let line = name.as_ref().map_or(at.line(), Reader::line);
+    let name = name.and_then(|name| checked(&name, names::check_endpoint_name));
+    let address = address.and_then(|address| checked(&address, names::check_address));
+    let endpoint = Endpoint {
+        host: address?.into(),
+        port: port?,
+    };
+    Some((
+        PodSpec {
+            name: name?.to_owned(),
+            endpoint,
+            labels,
+        },
+        line,
+    ))
+}

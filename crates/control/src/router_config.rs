@@ -1,0 +1,154 @@
+//! The `routerConfiguration` of the ConfigMap: the scheduler's plugins and the validation of tokens.
+
+use crate::fields::Reader;
+use crate::problem::{Problem, Severity, Sink};
+use crate::yaml;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the router is configured with at its start. There is no reload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RouterConfig {
+    /// `scheduler` as written, for the scheduler to read; null when absent. The floats `.nan`, `.inf` and `-.inf` are
+    /// the strings `NaN`, `+Inf` and `-Inf`.
+    pub scheduler: serde_json::Value,
+    /// `auth`.
+    pub auth: Option<AuthConfig>,
+    /// Keys without an effect.
+    pub warnings: Vec<Problem>,
+}
+
+/// Validation of the clients' tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthConfig {
+    /// `issuer`: what the claim `iss` must be.
+    pub issuer: String,
+    /// `audiences`: one of them must be in the claim `aud`.
+    pub audiences: Vec<String>,
+    /// `jwksUri`: where the issuer's keys are.
+    pub jwks_uri: String,
+}
+
+/// Why there is no configuration. The caller puts `failed to parse router config: ` in front.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("failed to read config file {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is no configuration.
+    #[error("failed to Unmarshal routerConfiguration: {0}")]
+    Unmarshal(Problems),
+}
+
+/// Problems on one line.
+#[derive(Debug)]
+pub struct Problems(pub Vec<Problem>);
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl RouterConfig {
+    /// Reads a file, which holds the routerConfiguration text itself. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no YAML, or holds a value of the wrong type.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        match std::fs::read(path) {
+            Ok(content) => Self::parse(&content, &name),
+            Err(source) => Err(ConfigError::Read { path: name, source }),
+        }
+    }
+
+    /// Reads a text. `name` is the file's name in messages.
+    ///
+    /// # Errors
+    /// The text is no YAML, or holds a value of the wrong type.
+    pub fn parse(content: &[u8], name: &str) -> Result<Self, ConfigError> {
+        let sink = Sink::new(Arc::from(name));
+        let mut config = Self::default();
+        match yaml::documents(content) {
+            Ok(documents) => {
+                if let Some(first) = documents.first() {
+                    config.read(&Reader::root(first, &sink));
+                }
+                for more in documents.iter().skip(1) {
+                    sink.add(
+                        Severity::Warning,
+                        more.line,
+                        "",
+                        "only the first document is read",
+                    );
+                }
+            }
+            Err(e) => sink.add(Severity::Error, e.line, "", e.message),
+        }
+        let (errors, warnings): (Vec<_>, _) = sink
+            .into_problems()
+            .into_iter()
+            .partition(Problem::is_error);
+        if !errors.is_empty() {
+            return Err(ConfigError::Unmarshal(Problems(errors)));
+        }
+        config.warnings = warnings;
+        Ok(config)
+    }
+
+    fn read(&mut self, at: &Reader<'_>) {
+        let Some(mut fields) = at.object() else {
+            return;
+        };
+        if let Some(scheduler) = fields.optional("scheduler")
+            && scheduler.object().is_some()
+        {
+            self.scheduler = scheduler.to_json();
+        }
+        self.auth = fields.optional("auth").and_then(|auth| read_auth(&auth));
+        if let Some(sticky) = fields.optional("sessionSticky") {
+            sticky.without_effect();
+        }
+        fields.finish();
+    }
+}
+
+fn read_auth(at: &Reader<'_>) -> Option<AuthConfig> {
+    let mut fields = at.object()?;
+    let mut text = |name| {
+        fields
+            .optional(name)
+            .and_then(|t| t.string())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let issuer = text("issuer");
+    let jwks_uri = text("jwksUri");
+    let audiences = fields
+        .optional("audiences")
+        .and_then(|a| a.list(usize::MAX))
+        .unwrap_or_default();
+    fields.finish();
+    let audiences = audiences
+        .iter()
+        .filter_map(|a| a.string())
+        .map(str::to_owned)
+        .collect();
+    Some(AuthConfig {
+        issuer,
+        audiences,
+        jwks_uri,
+    })
+}
