@@ -16,6 +16,9 @@
 //! images, LoRA, several GPUs, speculative decoding, KV offload, KV events, CPU time of the API server (the
 //! simulator's own is what it is), a second copy of a block when a prompt of whole blocks recomputes its last one.
 
+pub mod cli;
+pub mod live;
+pub mod load;
 pub mod model;
 pub mod rng;
 pub mod tokens;

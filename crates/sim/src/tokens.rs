@@ -146,7 +146,9 @@ mod tests {
     fn english_is_cut_into_words_of_about_four_bytes() {
         assert_eq!(
             split("The prefix  cache, in 2026:\n\nkeeps"),
-            ["The", " prefi", "x", "  ", "cache", ",", " in", " 202", "6", ":", "\n\n", "keeps"]
+            [
+                "The", " prefi", "x", "  ", "cache", ",", " in", " 202", "6", ":", "\n\n", "keeps"
+            ]
         );
         let text = "The router sends each request to the pod that already holds the longest part of its prompt in the \
                     cache, so that the engine computes only the rest of it and the first token comes sooner.";

@@ -178,9 +178,16 @@ impl Engine {
         }
         let tokens = submission.prompt.len() + submission.answer.len();
         if tokens > self.params.max_model_len {
-            return Err(Rejected::TooLong { tokens, limit: self.params.max_model_len });
+            return Err(Rejected::TooLong {
+                tokens,
+                limit: self.params.max_model_len,
+            });
         }
-        if self.params.max_num_queued_reqs.is_some_and(|limit| self.waiting.len() >= limit) {
+        if self
+            .params
+            .max_num_queued_reqs
+            .is_some_and(|limit| self.waiting.len() >= limit)
+        {
             self.counters.rejected += 1;
             return Err(Rejected::QueueFull);
         }
@@ -255,7 +262,13 @@ impl Engine {
             let after = now - std::mem::replace(&mut s.last_token, now);
             let complete = index + 1 == s.answer.len();
             let finished = complete.then(|| (s.finish, timing(s, now)));
-            events.push(Event { id: s.id, index, after, cached, finished });
+            events.push(Event {
+                id: s.id,
+                index,
+                after,
+                cached,
+                finished,
+            });
             if complete {
                 match s.finish {
                     FinishReason::Length => counters.limited += 1,
@@ -305,15 +318,25 @@ impl Engine {
     /// Makes the blocks of a running sequence hold `target` tokens; `false` (and nothing taken) when too few are free.
     fn grow(&mut self, at: usize, target: usize) -> bool {
         let (pool, sequence) = (&mut self.pool, &mut self.running[at]);
-        let needed = self.params.blocks_for(target).saturating_sub(sequence.blocks.len());
+        let needed = self
+            .params
+            .blocks_for(target)
+            .saturating_sub(sequence.blocks.len());
         if needed > pool.free() {
             return false;
         }
-        sequence.blocks.extend((0..needed).map_while(|_| pool.allocate()));
+        sequence
+            .blocks
+            .extend((0..needed).map_while(|_| pool.allocate()));
         // A block can be shared from the moment its last token is scheduled: whoever finds it is computed after it.
         let known = sequence.computed / self.params.block_size;
         let full = target / self.params.block_size;
-        hash_blocks(&sequence.tokens, self.params.block_size, sequence.salt, &mut sequence.hashes);
+        hash_blocks(
+            &sequence.tokens,
+            self.params.block_size,
+            sequence.salt,
+            &mut sequence.hashes,
+        );
         for block in known..full {
             pool.fill(sequence.blocks[block], sequence.hashes[block]);
         }
@@ -322,8 +345,15 @@ impl Engine {
 
     fn admit(&mut self, budget: &mut usize, now: f64) {
         while *budget > 0 && self.running.len() < self.params.max_num_seqs {
-            let Some(mut next) = self.waiting.pop_front() else { return };
-            hash_blocks(&next.tokens, self.params.block_size, next.salt, &mut next.hashes);
+            let Some(mut next) = self.waiting.pop_front() else {
+                return;
+            };
+            hash_blocks(
+                &next.tokens,
+                self.params.block_size,
+                next.salt,
+                &mut next.hashes,
+            );
             // At least one token must be computed to generate the next, so the last one is never taken from the cache.
             let usable = (next.tokens.len() - 1) / self.params.block_size;
             let hits: Vec<_> = self.pool.lookup(&next.hashes[..usable]).collect();

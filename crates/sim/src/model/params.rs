@@ -128,7 +128,9 @@ pub enum InvalidParams {
     #[error("{0} must be a finite number of seconds, not negative")]
     Seconds(&'static str),
     /// One request of the greatest length would not fit.
-    #[error("{blocks} KV blocks cannot hold one request of max_model_len: at least {needed} are needed")]
+    #[error(
+        "{blocks} KV blocks cannot hold one request of max_model_len: at least {needed} are needed"
+    )]
     PoolTooSmall {
         /// Blocks given.
         blocks: usize,

@@ -46,7 +46,15 @@ impl BlockPool {
     pub fn new(size: usize) -> Self {
         let size = u32::try_from(size).expect("a pool has fewer than 2^32 blocks");
         let mut pool = Self {
-            blocks: vec![Block { refs: 0, hash: None, before: NONE, after: NONE }; size as usize],
+            blocks: vec![
+                Block {
+                    refs: 0,
+                    hash: None,
+                    before: NONE,
+                    after: NONE
+                };
+                size as usize
+            ],
             by_hash: HashMap::new(),
             oldest: NONE,
             newest: NONE,
@@ -97,7 +105,10 @@ impl BlockPool {
 
     /// The cached blocks of the longest cached prefix of `hashes`, without taking them.
     pub fn lookup(&self, hashes: &[u64]) -> impl Iterator<Item = BlockId> {
-        hashes.iter().map_while(|hash| self.by_hash.get(hash).copied()).map(BlockId)
+        hashes
+            .iter()
+            .map_while(|hash| self.by_hash.get(hash).copied())
+            .map(BlockId)
     }
 
     /// Whether no sequence references this block, so that taking it uses up one free block.
@@ -142,7 +153,10 @@ impl BlockPool {
     pub fn release(&mut self, ids: &[BlockId]) {
         for &BlockId(id) in ids.iter().rev() {
             let block = &mut self.blocks[id as usize];
-            debug_assert!(block.refs > 0, "a block is released as often as it was taken");
+            debug_assert!(
+                block.refs > 0,
+                "a block is released as often as it was taken"
+            );
             block.refs = block.refs.saturating_sub(1);
             match (block.refs, block.hash) {
                 (0, Some(_)) => self.push_newest(id),

@@ -1,0 +1,144 @@
+//! What a run measured.
+
+use std::time::Duration;
+
+use super::{client::Reply, scrape::EngineSums};
+
+/// The result of one run, measured by the client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Requests sent.
+    pub requests: u64,
+    /// Of these, without a whole answer.
+    pub errors: u64,
+    /// What the first error said.
+    pub first_error: Option<String>,
+    /// Prompt tokens of the answered requests.
+    pub prompt_tokens: u64,
+    /// Of these, found in a prefix cache.
+    pub cached_tokens: u64,
+    /// Tokens answered.
+    pub completion_tokens: u64,
+    /// Request sent to first token read.
+    pub ttft: Latencies,
+    /// Request sent to the end of the answer.
+    pub total: Latencies,
+    /// Start to the end of the last answer.
+    pub elapsed: Duration,
+    /// Each engine's part, in the order of [`super::Scenario::engines`].
+    pub pods: Vec<PodShare>,
+}
+
+impl Report {
+    /// Share of prompt tokens that were found in a cache, in percent.
+    #[must_use]
+    pub fn cached_percent(&self) -> f64 {
+        percent(self.cached_tokens, self.prompt_tokens)
+    }
+
+    pub(super) fn new(replies: &[Reply], errors: &[String], elapsed: Duration) -> Self {
+        let sum = |part: fn(&Reply) -> u64| replies.iter().map(part).sum();
+        Self {
+            requests: (replies.len() + errors.len()) as u64,
+            errors: errors.len() as u64,
+            first_error: errors.first().cloned(),
+            prompt_tokens: sum(|reply| reply.prompt_tokens),
+            cached_tokens: sum(|reply| reply.cached_tokens),
+            completion_tokens: sum(|reply| reply.completion_tokens),
+            ttft: Latencies::of(replies.iter().map(|reply| reply.first_token).collect()),
+            total: Latencies::of(replies.iter().map(|reply| reply.total).collect()),
+            elapsed,
+            pods: Vec::new(),
+        }
+    }
+}
+
+/// One engine's part of a run, from its own counters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodShare {
+    /// `host:port`.
+    pub engine: String,
+    /// What the run added to its counters.
+    pub sums: EngineSums,
+    /// Its share of all engines' requests, in percent.
+    pub request_percent: f64,
+    /// Share of its prompt tokens that it found in its cache, in percent.
+    pub cached_percent: f64,
+}
+
+impl PodShare {
+    pub(super) fn all(engines: &[String], sums: &[EngineSums]) -> Vec<Self> {
+        let total = sums.iter().map(|sums| sums.requests).sum();
+        let share = |(engine, sums): (&String, &EngineSums)| Self {
+            engine: engine.clone(),
+            sums: *sums,
+            request_percent: percent(sums.requests, total),
+            cached_percent: percent(sums.prefix_hits, sums.prefix_queries),
+        };
+        engines.iter().zip(sums).map(share).collect()
+    }
+}
+
+/// A set of latencies, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// Arithmetic mean.
+    pub mean: Duration,
+    /// Half were at most this.
+    pub p50: Duration,
+    /// Nine in ten were at most this.
+    pub p90: Duration,
+    /// 99 in 100 were at most this.
+    pub p99: Duration,
+    /// The longest.
+    pub max: Duration,
+}
+
+impl Latencies {
+    /// Percentiles by nearest rank; all zero when there is nothing.
+    #[must_use]
+    pub fn of(mut all: Vec<Duration>) -> Self {
+        all.sort_unstable();
+        let count = u32::try_from(all.len()).unwrap_or(u32::MAX);
+        let rank = |percent: usize| {
+            let rank = (all.len() * percent).div_ceil(100).max(1);
+            all.get(rank - 1).copied().unwrap_or_default()
+        };
+        Self {
+            mean: all
+                .iter()
+                .sum::<Duration>()
+                .checked_div(count)
+                .unwrap_or_default(),
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max: all.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Latencies;
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let latencies = Latencies::of((1..=200).rev().map(Duration::from_millis).collect());
+        let millis =
+            [latencies.p50, latencies.p90, latencies.p99, latencies.max].map(|at| at.as_millis());
+        assert_eq!(millis, [100, 180, 198, 200]);
+        assert_eq!(latencies.mean, Duration::from_micros(100_500));
+        assert_eq!(Latencies::of(Vec::new()), Latencies::default());
+    }
+}
