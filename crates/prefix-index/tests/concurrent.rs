@@ -59,7 +59,7 @@ fn threads_leave_a_consistent_prefix_closed_index() {
         }
     });
     index.check_invariants().expect("consistent");
-    assert!(index.len() > 0);
+    assert!(!index.is_empty());
     for seed in 0..ROUNDS * 2 {
         let hashes = hashes(&prompt(seed));
         for &pod in &pods {
@@ -70,7 +70,9 @@ fn threads_leave_a_consistent_prefix_closed_index() {
             );
         }
     }
-    pods.iter().for_each(|&pod| drop(index.forget(pod)));
+    for &pod in &pods {
+        index.forget(pod);
+    }
     assert!(index.is_empty());
     pods.iter()
         .for_each(|&pod| assert_eq!(index.record(pod, &hashes("late")).added, 0));

@@ -12,6 +12,12 @@ fn index(capacity: usize, pods: u32) -> PrefixIndex {
     index
 }
 
+fn record_all(index: &PrefixIndex, pods: u32, text: &str) {
+    for pod in 0..pods {
+        index.record(PodId(pod), &hashes(text));
+    }
+}
+
 fn look(index: &PrefixIndex, text: &str, pods: &[u32], k: usize, draw: u64) -> Vec<u32> {
     let pods: Vec<_> = pods.iter().copied().map(PodId).collect();
     let mut out = vec![9; pods.len()];
@@ -57,7 +63,7 @@ fn c5_longer_matches_take_the_places_first() {
 #[test]
 fn c6_equal_matches_win_equally_often() {
     let index = index(100, 10);
-    (0..10).for_each(|pod| drop(index.record(PodId(pod), &hashes("shared"))));
+    record_all(&index, 10, "shared");
     let pods: Vec<_> = (0..10).collect();
     let mut wins: BTreeMap<usize, u32> = BTreeMap::new();
     for draw in 0..10_000 {
@@ -78,7 +84,7 @@ fn c6_equal_matches_win_equally_often() {
 #[test]
 fn c6_the_same_draw_gives_the_same_winners() {
     let index = index(100, 10);
-    (0..10).for_each(|pod| drop(index.record(PodId(pod), &hashes("shared"))));
+    record_all(&index, 10, "shared");
     let pods: Vec<_> = (0..10).collect();
     assert_eq!(
         look(&index, "shared", &pods, 3, 42),
@@ -171,7 +177,7 @@ fn e4_forgetting_takes_all_entries_of_that_pod_only() {
     // More than one step of the removal.
     let index = index(5000, 3);
     let long = "ab".repeat(1500);
-    (0..3).for_each(|pod| drop(index.record(PodId(pod), &hashes(&long))));
+    record_all(&index, 3, &long);
     assert_eq!(index.forget(PodId(1)), 3000);
     assert_eq!(index.forget(PodId(1)), 0);
     assert_eq!(index.len(), 6000);
