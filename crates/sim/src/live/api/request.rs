@@ -105,6 +105,10 @@ impl Generate {
                 None,
             ));
         }
+        if api == Api::Completions && fields.get("suffix").is_some_and(|suffix| !suffix.is_null()) {
+            let message = "suffix is only supported for models with FIM completion rendering";
+            return Err(ApiError::bad_request(message, Some("suffix")));
+        }
         let usage = fields
             .get("stream_options")
             .filter(|value| !value.is_null());
