@@ -7,3 +7,4 @@ pub mod fleet;
 pub mod prompt;
 pub mod request;
 pub mod route;
+pub mod schedule;

@@ -1,0 +1,80 @@
+//! The `args` of one plugin.
+
+use super::{ConfigError, PluginArgs, Warning, WarningKind};
+use crate::schedule::Plugin;
+use serde_json::Value;
+
+/// Arguments as written. Keys are compared without case; of keys that are equal then, the last counts.
+#[derive(Debug)]
+pub(in crate::schedule) struct Args<'a>(&'a Value);
+
+impl<'a> Args<'a> {
+    /// Adds a warning for every key that the plugin does not have.
+    pub(in crate::schedule) fn new(
+        plugin: &Plugin,
+        value: &'a Value,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        for key in value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys())
+        {
+            if !plugin
+                .args
+                .iter()
+                .any(|arg| arg.name.eq_ignore_ascii_case(key))
+            {
+                let known: Vec<_> = plugin.args.iter().map(|arg| arg.name).collect();
+                let known = if known.is_empty() {
+                    "no arguments".into()
+                } else {
+                    known.join(", ")
+                };
+                let text = format!(
+                    "Plugin {} has no argument {key:?}, it is ignored; it has {known}.",
+                    plugin.name
+                );
+                warnings.push(WarningKind::UnknownArgument.with(text));
+            }
+        }
+        Self(value)
+    }
+
+    /// The value of an argument; may be null.
+    pub(in crate::schedule) fn get(&self, name: &str) -> Option<&'a Value> {
+        let mut members = self.0.as_object()?.iter().rev();
+        members
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// The integer value of an argument, `None` when it is absent or null. 64.0 is no integer, and neither is "64".
+    ///
+    /// # Errors
+    ///
+    /// If the value is of another kind or does not fit, or if the arguments are no mapping at all.
+    pub(in crate::schedule) fn integer(&self, name: &str) -> Result<Option<i64>, String> {
+        if !self.0.is_object() {
+            return Err(format!("args must be a mapping, got {}", self.0));
+        }
+        match self.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(integer) => Ok(Some(integer)),
+                None => Err(format!("{name} must be an integer, got {value}")),
+            },
+        }
+    }
+}
+
+/// Reads the arguments of a plugin that has none: names the ones that were written.
+pub(in crate::schedule) fn no_args(
+    plugin: &Plugin,
+    value: &Value,
+    _: &mut PluginArgs,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), ConfigError> {
+    Args::new(plugin, value, warnings);
+    Ok(())
+}
