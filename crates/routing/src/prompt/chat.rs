@@ -1,40 +1,41 @@
 //! Chat turns in ChatML: `<|im_start|>ROLE\nCONTENT<|im_end|>\n`.
 
+use super::Piece;
 use crate::request::value::{Text, Value};
 use std::ops::ControlFlow;
 
-/// A system text, then messages. A message without text is a turn with empty text; one without a role is none.
+/// Visits a system text, then messages. A message without text is a turn with empty text; one without a role is none.
 pub(super) fn messages(
     system: Option<Value<'_>>,
     messages: Option<Value<'_>>,
-    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     if let Some(system) = system.filter(|s| s.text().is_some() || s.is_array()) {
-        turn(Text::plain("system"), Some(system), sink)?;
+        turn(Text::plain("system"), Some(system), visit)?;
     }
     for message in messages.into_iter().flat_map(Value::elements) {
         let Members { role, content, .. } = Members::of(message);
         if let Some(role) = role.and_then(Value::text) {
-            turn(role, content, sink)?;
+            turn(role, content, visit)?;
         }
     }
     ControlFlow::Continue(())
 }
 
-/// Instructions, then an input: a string of the user, or a list of items of which only messages are rendered.
+/// Visits instructions, then an input: a string of the user, or a list of items of which only messages are rendered.
 pub(super) fn items(
     instructions: Option<Value<'_>>,
     input: Option<Value<'_>>,
-    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     if let Some(text) = instructions.filter(|i| i.text().is_some_and(|text| !text.is_empty())) {
-        turn(Text::plain("developer"), Some(text), sink)?;
+        turn(Text::plain("developer"), Some(text), visit)?;
     }
     let Some(input) = input else {
         return ControlFlow::Continue(());
     };
     if input.text().is_some() {
-        return turn(Text::plain("user"), Some(input), sink);
+        return turn(Text::plain("user"), Some(input), visit);
     }
     for item in input.elements() {
         let Members {
@@ -53,7 +54,7 @@ pub(super) fn items(
             .and_then(Value::text)
             .filter(|role| is_message && !role.is_empty())
         {
-            turn(role, content, sink)?;
+            turn(role, content, visit)?;
         }
     }
     ControlFlow::Continue(())
@@ -62,29 +63,29 @@ pub(super) fn items(
 fn turn(
     role: Text<'_>,
     content: Option<Value<'_>>,
-    sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    sink(b"<|im_start|>")?;
-    role.pieces(sink)?;
-    sink(b"\n")?;
+    visit(Piece::Mark("<|im_start|>"))?;
+    visit(Piece::Text(role))?;
+    visit(Piece::Mark("\n"))?;
     if let Some(content) = content {
         match content.text() {
-            Some(text) => text.pieces(sink)?,
-            None => parts(content, sink)?,
+            Some(text) => visit(Piece::Text(text))?,
+            None => parts(content, visit)?,
         }
     }
-    sink(b"<|im_end|>\n")
+    visit(Piece::Mark("<|im_end|>\n"))
 }
 
 /// The texts of a list of content parts, joined by line breaks; nothing for other values.
-fn parts(list: Value<'_>, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+fn parts(list: Value<'_>, visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut texts = list.elements().filter_map(part_text);
     if let Some(first) = texts.next() {
-        first.pieces(sink)?;
+        visit(Piece::Text(first))?;
     }
     for text in texts {
-        sink(b"\n")?;
-        text.pieces(sink)?;
+        visit(Piece::Mark("\n"))?;
+        visit(Piece::Text(text))?;
     }
     ControlFlow::Continue(())
 }

@@ -7,7 +7,7 @@ mod chat;
 mod ids;
 
 use crate::request::Api;
-use crate::request::value::{Text, Value};
+use crate::request::value::{Text, Value, code_points};
 use std::ops::ControlFlow;
 
 /// The rendered prompt of one request, borrowed from its body.
@@ -76,6 +76,20 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// Visits all pieces in order; a list of ids has none.
+    fn visit(&self, visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match *self {
+            Self::Empty | Self::Ids(_) => ControlFlow::Continue(()),
+            Self::Plain(text) => visit(Piece::Mark(text)),
+            Self::Text(text) => visit(Piece::Text(text)),
+            Self::Chat { system, messages } => chat::messages(system, messages, visit),
+            Self::Responses {
+                instructions,
+                input,
+            } => chat::items(instructions, input, visit),
+        }
+    }
+
     /// A completion's prompt: a string, token ids, or a list of either, of which the first is taken.
     fn completion(prompt: Option<Value<'a>>) -> Self {
         let mut value = prompt;
@@ -87,6 +101,14 @@ impl<'a> Shape<'a> {
         }
         value.and_then(Value::text).map_or(Self::Empty, Self::Text)
     }
+}
+
+/// A stretch of the rendered prompt.
+enum Piece<'a> {
+    /// As it is.
+    Mark(&'a str),
+    /// Part of the body, perhaps with escapes.
+    Text(Text<'a>),
 }
 
 impl<'a> Prompt<'a> {
@@ -106,27 +128,17 @@ impl<'a> Prompt<'a> {
     /// A lone surrogate escape is its three-byte generalised UTF-8 form, so that different ones differ; a token id is
     /// four bytes, little-endian.
     pub fn walk(&self, mut sink: impl FnMut(&[u8]) -> ControlFlow<()>) {
-        let _ = self.pieces(&mut |piece: &[u8]| {
-            if piece.is_empty() {
-                ControlFlow::Continue(())
-            } else {
-                sink(piece)
-            }
-        });
-    }
-
-    fn pieces(&self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
-        match self.0 {
-            Shape::Empty => ControlFlow::Continue(()),
-            Shape::Plain(text) => sink(text.as_bytes()),
-            Shape::Text(text) => text.pieces(sink),
-            Shape::Ids(list) => ids::pieces(list, sink),
-            Shape::Chat { system, messages } => chat::messages(system, messages, sink),
-            Shape::Responses {
-                instructions,
-                input,
-            } => chat::items(instructions, input, sink),
-        }
+        let mut sink = |bytes: &[u8]| match bytes {
+            [] => ControlFlow::Continue(()),
+            bytes => sink(bytes),
+        };
+        let _ = match self.0 {
+            Shape::Ids(list) => ids::pieces(list, &mut sink),
+            _ => self.0.visit(&mut |piece| match piece {
+                Piece::Mark(mark) => sink(mark.as_bytes()),
+                Piece::Text(text) => text.pieces(&mut sink),
+            }),
+        };
     }
 
     /// Unicode scalar values of the rendered prompt; a lone surrogate counts as one, and a token id as four, so that a
@@ -137,8 +149,11 @@ impl<'a> Prompt<'a> {
             return 4 * ids::count(list);
         }
         let mut count = 0;
-        self.walk(|piece| {
-            count += characters(piece);
+        let _ = self.0.visit(&mut |piece| {
+            count += match piece {
+                Piece::Mark(mark) => code_points(mark.as_bytes()),
+                Piece::Text(text) => text.characters(),
+            };
             ControlFlow::Continue(())
         });
         count
@@ -171,20 +186,4 @@ impl<'a> Prompt<'a> {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
-}
-
-/// Code points in (generalised) UTF-8: every byte but the continuation bytes starts one.
-fn characters(bytes: &[u8]) -> u64 {
-    // Sums of 8-bit lanes vectorise best; 255 is the most that one lane can hold.
-    bytes
-        .chunks(255)
-        .map(|chunk| {
-            u64::from(
-                chunk
-                    .iter()
-                    .map(|&b| u8::from(b as i8 >= -0x40))
-                    .sum::<u8>(),
-            )
-        })
-        .sum()
 }

@@ -24,7 +24,7 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// The first value of a body. A byte order mark is skipped; the whole body must be UTF-8.
     pub(crate) fn document(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        if let Err(e) = std::str::from_utf8(bytes) {
+        if let Err(e) = simdutf8::compat::from_utf8(bytes) {
             return Err(Malformed {
                 offset: e.valid_up_to(),
                 expected: "UTF-8",

@@ -8,34 +8,73 @@ use super::json::Malformed;
 /// Bytes per mask.
 const BLOCK: usize = 64;
 
+/// The places in `bytes` that need a look, in order.
+#[derive(Debug)]
+pub(super) struct Hits<'a> {
+    bytes: &'a [u8],
+    /// Where the block of `mask` begins.
+    block: usize,
+    /// The hits of the block that were not given yet.
+    mask: u64,
+}
+
+impl<'a> Hits<'a> {
+    /// The hits at `start` or later.
+    pub(super) fn from(bytes: &'a [u8], start: usize) -> Self {
+        let mask = if start < bytes.len() {
+            block_mask(bytes, start)
+        } else {
+            0
+        };
+        Self {
+            bytes,
+            block: start,
+            mask,
+        }
+    }
+
+    /// The next hit.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<usize> {
+        while self.mask == 0 {
+            if self.bytes.len() - self.block <= BLOCK {
+                return None;
+            }
+            self.block += BLOCK;
+            self.mask = block_mask(self.bytes, self.block);
+        }
+        let hit = self.mask.trailing_zeros() as usize;
+        self.mask &= self.mask - 1;
+        Some(self.block + hit)
+    }
+
+    /// Passes over the hits before `next`, which is behind the last hit.
+    #[inline]
+    pub(super) fn skip_to(&mut self, next: usize) {
+        if next - self.block < BLOCK {
+            self.mask &= u64::MAX << (next - self.block);
+        } else {
+            *self = Self::from(self.bytes, next);
+        }
+    }
+}
+
 /// The index of the quote that closes the string whose content begins at `start`.
 ///
 /// The content is checked: no control characters, every escape is one that RFC 8259 knows. UTF-8 is checked elsewhere.
 pub(super) fn closing_quote(bytes: &[u8], start: usize) -> Result<usize, Malformed> {
-    let mut at = start;
-    'blocks: while at < bytes.len() {
-        let mut mask = block_mask(bytes, at);
-        while mask != 0 {
-            let hit = at + mask.trailing_zeros() as usize;
-            match bytes[hit] {
-                b'"' => return Ok(hit),
-                b'\\' => {
-                    let next = hit + escape_len(bytes, hit)?;
-                    if next - at >= BLOCK {
-                        at = next;
-                        continue 'blocks;
-                    }
-                    mask &= u64::MAX << (next - at);
-                }
-                _ => {
-                    return Err(Malformed {
-                        offset: hit,
-                        expected: "no bare control character in a string",
-                    });
-                }
+    let mut hits = Hits::from(bytes, start);
+    while let Some(hit) = hits.next() {
+        match bytes[hit] {
+            b'"' => return Ok(hit),
+            b'\\' => hits.skip_to(hit + escape_len(bytes, hit)?),
+            _ => {
+                return Err(Malformed {
+                    offset: hit,
+                    expected: "no bare control character in a string",
+                });
             }
         }
-        at += BLOCK;
     }
     Err(Malformed {
         offset: bytes.len(),
@@ -87,7 +126,14 @@ fn specials(block: &[u8; BLOCK]) -> u64 {
             0
         }
     });
-    let (words, _) = flags.as_chunks::<8>();
+    let words = flags.as_chunks::<8>().0;
+    if words
+        .iter()
+        .fold(0, |any, word| any | u64::from_le_bytes(*word))
+        == 0
+    {
+        return 0;
+    }
     words.iter().rev().fold(0, |mask, word| {
         let bits = (u64::from_le_bytes(*word) & DIAGONAL).wrapping_mul(SUM) >> 56;
         mask << 8 | bits
