@@ -1,1 +1,23 @@
-//! proxy
+//! Bytes in, bytes out: listeners, forwarding, streaming, metrics.
+//!
+//! The way of a request is one straight line (`front::infer`): read, extract, route, plan, forward, relay; its record is
+//! written when it ends, however it ends. This crate knows nothing of Kubernetes, flags or YAML: it is given a
+//! [`routing::fleet::Fleet`] and serves it.
+
+pub mod access_log;
+mod app;
+pub mod debug;
+mod error;
+mod forward;
+pub mod front;
+pub mod lifecycle;
+pub mod metrics;
+pub mod rand;
+mod record;
+pub mod relay;
+pub mod scrape;
+pub mod upkeep;
+pub mod upstream;
+
+pub use app::{App, Settings};
+pub use error::Refusal;

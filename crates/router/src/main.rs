@@ -1,2 +1,42 @@
-//! The `kthena-router` binary.
-fn main() {}
+//! `kthena-router`: sends requests that share a prompt prefix to the pod that recently served that prefix.
+
+mod demo;
+mod env;
+mod explain;
+mod flags;
+mod http_client;
+mod logs;
+mod run;
+mod scheduler;
+mod signals;
+mod sim_engine;
+mod table;
+mod validate;
+
+use clap::Parser;
+use flags::{Cli, Command};
+use std::process::ExitCode;
+
+// Long streams leave holes of many sizes behind; jemalloc gives the memory back.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logs::init(cli.serve.verbosity);
+    let result = match cli.command {
+        None => run::run(cli.serve),
+        Some(Command::Validate(options)) => validate::run(&options),
+        Some(Command::Explain(options)) => explain::run(&options),
+        Some(Command::SimEngine(options)) => sim_engine::run(options),
+        Some(Command::Demo(options)) => demo::run(&options),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // One line with all causes: it is what an operator sees of a pod that does not start.
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

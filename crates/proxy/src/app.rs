@@ -1,0 +1,110 @@
+//! What all requests share.
+
+use crate::access_log::{Format, LogWriter};
+use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
+use crate::upstream::Upstreams;
+use arc_swap::ArcSwap;
+use routing::fleet::Fleet;
+use routing::schedule::Scheduler;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Limits and periods, all with defaults.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Longest request body, as sent and as decoded, in bytes.
+    pub max_body: usize,
+    /// How often each pod's metrics are read.
+    pub scrape_interval: Duration,
+    /// Longest time that a response head waits for the first byte of its body; `None` waits as long as it takes.
+    ///
+    /// A real engine sends the head of a stream at once, while the request still waits in its queue. As long as the
+    /// head is held, another pod can take over.
+    pub head_hold: Option<Duration>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_body: 32 << 20,
+            scrape_interval: Duration::from_secs(1),
+            head_hold: None,
+        }
+    }
+}
+
+/// The parts that all requests share; each is small and has one purpose.
+#[derive(Debug)]
+pub struct App {
+    /// Limits and periods.
+    pub settings: Settings,
+    /// Filters, scores and picks.
+    pub scheduler: Scheduler,
+    /// Connections to the pods.
+    pub upstreams: Upstreams,
+    /// Metric families.
+    pub metrics: Metrics,
+    /// The access log, unless it is off.
+    pub access_log: Option<(Format, LogWriter)>,
+    /// Starting, serving, draining.
+    pub lifecycle: Lifecycle,
+    fleet: ArcSwap<Fleet>,
+    pub(crate) fleet_changed: Notify,
+    started: Instant,
+}
+
+impl App {
+    /// An application with an empty fleet.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        scheduler: Scheduler,
+        metrics: Metrics,
+        log: Option<(Format, LogWriter)>,
+    ) -> Self {
+        Self {
+            settings,
+            scheduler,
+            upstreams: Upstreams::default(),
+            metrics,
+            access_log: log,
+            lifecycle: Lifecycle::default(),
+            fleet: ArcSwap::default(),
+            fleet_changed: Notify::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// The current snapshot. A request takes it once and keeps it to its end.
+    #[must_use]
+    pub fn fleet(&self) -> Arc<Fleet> {
+        self.fleet.load_full()
+    }
+
+    /// Publishes a new snapshot. Called by one writer.
+    ///
+    /// New pods are known to the plugins and have a pool before a request can pick them; what is kept for pods that
+    /// are gone is freed after no new request can pick them. Requests in flight keep the old snapshot.
+    pub fn adopt(&self, fleet: Arc<Fleet>) {
+        let old = self.fleet();
+        let (before, after) = (old.pods(), fleet.pods());
+        after
+            .keys()
+            .filter(|id| !before.contains_key(id))
+            .for_each(|&id| self.scheduler.admit(id));
+        self.upstreams.adopt(&fleet);
+        self.fleet.store(Arc::clone(&fleet));
+        for &id in before.keys().filter(|id| !after.contains_key(id)) {
+            self.scheduler.forget(id);
+        }
+        self.fleet_changed.notify_one();
+    }
+
+    /// Milliseconds since the start, for ages.
+    #[must_use]
+    pub fn uptime_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

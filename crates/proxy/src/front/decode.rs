@@ -1,0 +1,152 @@
+//! Content codings of request bodies: decoded for scheduling only.
+
+use crate::error::Refusal;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use std::io::{self, Read};
+
+/// A content coding that the router can look into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Gzip,
+    Deflate,
+    Zstd,
+}
+
+impl Coding {
+    /// The coding of a request, or `None` when its body is as it is.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+        let mut values = headers.get_all(CONTENT_ENCODING).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(value.as_bytes())
+            .trim()
+            .to_ascii_lowercase();
+        if values.next().is_some() {
+            return Err(Refusal::UnknownCoding("several codings".into()));
+        }
+        match text.as_str() {
+            "" | "identity" => Ok(None),
+            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
+            "deflate" => Ok(Some(Self::Deflate)),
+            "zstd" => Ok(Some(Self::Zstd)),
+            _ => Err(Refusal::UnknownCoding(text)),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Decodes a body of at most `limit` bytes. The decoder stops at the limit, so a small body that stands for a huge
+    /// one costs no more than the limit.
+    pub(super) fn decode(self, body: &Bytes, limit: usize) -> Result<Bytes, Refusal> {
+        let input = body.as_ref();
+        let result = match self {
+            Self::Gzip => read_all(flate2::bufread::MultiGzDecoder::new(input), limit),
+            // "deflate" means the zlib format (RFC 9110, 8.4.1.2), but some clients send the bare stream.
+            Self::Deflate if is_zlib(input) => {
+                read_all(flate2::bufread::ZlibDecoder::new(input), limit)
+            }
+            Self::Deflate => read_all(flate2::bufread::DeflateDecoder::new(input), limit),
+            Self::Zstd => ruzstd::decoding::StreamingDecoder::new(input)
+                .map_err(io::Error::other)
+                .and_then(|decoder| read_all(decoder, limit)),
+        };
+        match result {
+            Ok(bytes) if bytes.len() > limit => Err(Refusal::TooLarge { limit }),
+            Ok(bytes) => Ok(bytes.into()),
+            Err(error) => Err(Refusal::BadCoding {
+                coding: self.name(),
+                why: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// RFC 1950: method 8, and the header's check bits.
+fn is_zlib(input: &[u8]) -> bool {
+    matches!(input, [a, b, ..] if a & 0x0f == 8 && u16::from_be_bytes([*a, *b]) % 31 == 0)
+}
+
+fn read_all(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    decoder.take(limit as u64 + 1).read_to_end(&mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    const TEXT: &[u8] = br#"{"model":"m","prompt":"the same, in every coding"}"#;
+
+    fn all(mut encoder: impl Read) -> Bytes {
+        let mut out = Vec::new();
+        encoder.read_to_end(&mut out).unwrap();
+        out.into()
+    }
+
+    fn packed() -> Vec<(Coding, Bytes)> {
+        let zstd =
+            ruzstd::encoding::compress_to_vec(TEXT, ruzstd::encoding::CompressionLevel::Fastest);
+        vec![
+            (Coding::Gzip, all(GzEncoder::new(TEXT, Compression::best()))),
+            (
+                Coding::Deflate,
+                all(ZlibEncoder::new(TEXT, Compression::best())),
+            ),
+            (
+                Coding::Deflate,
+                all(DeflateEncoder::new(TEXT, Compression::best())),
+            ),
+            (Coding::Zstd, zstd.into()),
+        ]
+    }
+
+    #[test]
+    fn every_coding_decodes_and_a_cut_one_does_not() {
+        for (coding, body) in packed() {
+            assert_eq!(
+                coding.decode(&body, TEXT.len()).unwrap(),
+                TEXT,
+                "{coding:?}"
+            );
+            assert!(
+                matches!(
+                    coding.decode(&body, TEXT.len() - 1),
+                    Err(Refusal::TooLarge { .. })
+                ),
+                "{coding:?}"
+            );
+            let cut = body.slice(..body.len() - 9);
+            assert!(
+                matches!(coding.decode(&cut, 1000), Err(Refusal::BadCoding { .. })),
+                "{coding:?}"
+            );
+            assert!(
+                coding
+                    .decode(&Bytes::from_static(b"no such thing"), 1000)
+                    .is_err(),
+                "{coding:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_codings_are_refused_by_name() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, "br".parse().unwrap());
+        assert!(matches!(Coding::of(&headers), Err(Refusal::UnknownCoding(name)) if name == "br"));
+        headers.insert(CONTENT_ENCODING, " Identity".parse().unwrap());
+        assert_eq!(Coding::of(&headers).unwrap(), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! The straight line of an inference request: read, extract, route, plan, forward, relay.
+
+use super::decode::Coding;
+use super::headers::{for_pod, strip_hop_by_hop};
+use super::observe::Watcher;
+use super::{ClientBody, read_body};
+use crate::app::App;
+use crate::error::Refusal;
+use crate::forward::forward;
+use crate::record::Record;
+use crate::relay::{RelayBody, Watch};
+use crate::upstream::{Head, Payload};
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use routing::request::{Api, Edit, ModelRequest, extract};
+use routing::route::route;
+use routing::schedule::Ask;
+use std::sync::Arc;
+
+/// Characters of a prompt that count as one token, where no tokenizer is asked.
+const CHARACTERS_PER_TOKEN: u64 = 4;
+
+/// Answers an inference request.
+pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response<ClientBody> {
+    let (mut parts, body) = request.into_parts();
+    let api = Api::of(parts.uri.path());
+    let mut record = Record::start(app, api, &mut parts);
+    match pass_on(&mut record, parts, body).await {
+        Ok(Passed {
+            answer,
+            watch,
+            memo,
+        }) => {
+            record.responding(answer.head.status.as_u16());
+            let (head, body) = RelayBody::new(answer, watch, memo, record);
+            response(head, body)
+        }
+        Err(refusal) => {
+            record.refused(&refusal);
+            refusal.response(api).map(ClientBody::from)
+        }
+    }
+}
+
+struct Passed {
+    answer: crate::forward::Answer,
+    watch: Watch,
+    memo: Option<routing::schedule::Memo>,
+}
+
+async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Passed, Refusal> {
+    let app = Arc::clone(&record.app);
+    let body = read_body(body, app.settings.max_body).await?;
+    let (plain, coded) = decoded(&parts.headers, &body, app.settings.max_body).await?;
+    let request = parse(&parts, &plain)?;
+    let fleet = app.fleet();
+    let input_tokens = request.prompt.characters().div_ceil(CHARACTERS_PER_TOKEN);
+    record.parsed(
+        &request.model,
+        fleet.known_model(&request.model),
+        input_tokens,
+    );
+
+    let draw = crate::rand::bits();
+    let routed = route(
+        &fleet,
+        &request.model,
+        parts.uri.path(),
+        &parts.headers,
+        draw,
+    )
+    .map_err(Refusal::Route)?;
+    if routed.server.pods().is_empty() {
+        return Err(Refusal::NoPods(routed.server.name.clone()));
+    }
+    let ask = Ask {
+        model: &request.model,
+        prompt: &request.prompt,
+        draw: crate::rand::bits(),
+    };
+    let mut watcher = Watcher::new(&app.metrics, record.model_label());
+    let plan = app
+        .scheduler
+        .plan(&ask, routed.server, &mut watcher)
+        .map_err(Refusal::Schedule)?;
+    watcher.finish();
+    record.bound(&routed);
+
+    // A body that came compressed goes on as it came, unless its model name has another spelling for the pod.
+    let adds_usage =
+        !coded && !request.wants_usage() && request.stream && request.api.has_stream_options();
+    let edits = request.edits(routed.upstream_model, adds_usage);
+    let mut headers = for_pod(parts.headers, &parts.uri);
+    let payload = match edits.is_empty() {
+        true => Payload::whole(body),
+        false => {
+            headers.remove(CONTENT_ENCODING);
+            edited(&plain, &edits)
+        }
+    };
+    let hides_usage = adds_usage && !edits.is_empty();
+    let head = Head {
+        method: parts.method,
+        uri: origin_form(&parts.uri),
+        headers,
+    };
+    let answer = forward(&app, routed.server, &plan.attempts, &head, &payload, record).await?;
+    let content_type = answer
+        .head
+        .headers
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], |v| v.as_bytes());
+    let watch = Watch::new(content_type, hides_usage);
+    Ok(Passed {
+        answer,
+        watch,
+        memo: plan.memo,
+    })
+}
+
+/// Reads the facts of a request from its plain body.
+pub(crate) fn parse<'a>(parts: &Parts, body: &'a [u8]) -> Result<ModelRequest<'a>, Refusal> {
+    let content_type = parts
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok());
+    extract(parts.uri.path(), content_type, body).map_err(Refusal::BadRequest)
+}
+
+/// The body as it reads, and whether it came in a coding.
+pub(crate) async fn decoded(
+    headers: &HeaderMap,
+    body: &Bytes,
+    limit: usize,
+) -> Result<(Bytes, bool), Refusal> {
+    let Some(coding) = Coding::of(headers)? else {
+        return Ok((body.clone(), false));
+    };
+    let packed = body.clone();
+    // Up to the body limit of work: not on a thread that other requests wait for.
+    let plain = tokio::task::spawn_blocking(move || coding.decode(&packed, limit)).await;
+    plain
+        .unwrap_or_else(|_| Err(Refusal::BrokenBody("decoder stopped".into())))
+        .map(|plain| (plain, true))
+}
+
+/// The body with its edits, as pieces of the original bytes.
+fn edited(body: &Bytes, edits: &[Edit]) -> Payload {
+    let mut payload = Payload::default();
+    let mut kept = 0;
+    for edit in edits {
+        payload.push(body.slice(kept..edit.range.start));
+        payload.push(Bytes::copy_from_slice(&edit.replacement));
+        kept = edit.range.end;
+    }
+    payload.push(body.slice(kept..));
+    payload
+}
+
+/// Path and query alone, as a server expects them.
+fn origin_form(uri: &Uri) -> Uri {
+    uri.path_and_query()
+        .map_or_else(|| Uri::from_static("/"), |pq| Uri::from(pq.clone()))
+}
+
+fn response(head: http::response::Parts, body: RelayBody) -> Response<ClientBody> {
+    let mut head = head;
+    strip_hop_by_hop(&mut head.headers);
+    if !http_body::Body::size_hint(&body).exact().is_some() {
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    head.version = Version::HTTP_11;
+    Response::from_parts(head, ClientBody::relay(body))
+}

@@ -1,0 +1,18 @@
+//! The side of the clients: listeners, and the straight line of one request.
+
+mod body;
+mod decode;
+mod headers;
+mod infer;
+mod listen;
+mod models;
+mod observe;
+mod read;
+mod serve;
+
+pub use body::ClientBody;
+pub(crate) use infer::{decoded, parse};
+pub use listen::{listen, serve_clients, serve_operators};
+pub(crate) use read::read_body;
+pub use serve::serve;
+pub(crate) use serve::{json, not_found};

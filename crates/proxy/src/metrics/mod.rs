@@ -1,0 +1,189 @@
+//! Every metric family of the router, declared in this folder and nowhere else.
+
+mod labels;
+mod process;
+
+pub use labels::{
+    BackendType, Binding, DurationLabels, ModelLabel, PluginLabels, RequestLabels, Status, Text,
+    TokenLabels, UpstreamLabels,
+};
+
+use prometheus_client::encoding::prometheus_text;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::fmt;
+
+/// Content type of the metrics page.
+pub use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
+
+/// Buckets of request durations, in seconds.
+const REQUEST_SECONDS: [f64; 13] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+];
+/// Buckets of the time one plugin takes for one request, in seconds.
+const PLUGIN_SECONDS: [f64; 6] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5];
+/// Buckets of match ratios. The first one holds the misses.
+const MATCH_RATIO: [f64; 9] = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
+
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// Handles of all families.
+#[allow(
+    missing_docs,
+    reason = "the help texts in `register` say what each family is"
+)]
+pub struct Metrics {
+    registry: Registry,
+    pub requests: Family<RequestLabels, Counter>,
+    pub request_duration: Histograms<DurationLabels>,
+    pub tokens: Family<TokenLabels, Counter>,
+    pub plugin_duration: Histograms<PluginLabels>,
+    pub active: Gauge,
+    pub active_downstream: Family<ModelLabel, Gauge>,
+    pub active_upstream: Family<UpstreamLabels, Gauge>,
+    pub match_ratio: Histograms<ModelLabel>,
+    pub evictions: Family<ModelLabel, Counter>,
+    pub entries: Gauge,
+    pub access_log_lost: Counter,
+    pub scrape_failures: Counter,
+}
+
+impl Metrics {
+    /// All families, registered, without any series yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            request_duration: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
+            tokens: Family::default(),
+            plugin_duration: Family::new_with_constructor(|| Histogram::new(PLUGIN_SECONDS)),
+            active: Gauge::default(),
+            active_downstream: Family::default(),
+            active_upstream: Family::default(),
+            match_ratio: Family::new_with_constructor(|| Histogram::new(MATCH_RATIO)),
+            evictions: Family::default(),
+            entries: Gauge::default(),
+            access_log_lost: Counter::default(),
+            scrape_failures: Counter::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let r = self.registry.sub_registry_with_prefix("kthena_router");
+        r.register(
+            "requests",
+            "Requests answered, by their end",
+            self.requests.clone(),
+        );
+        r.register(
+            "request_duration_seconds",
+            "Time from receipt to the last byte",
+            self.request_duration.clone(),
+        );
+        r.register(
+            "tokens",
+            "Tokens: input estimated from the prompt, output as engines report",
+            self.tokens.clone(),
+        );
+        r.register(
+            "scheduler_plugin_duration_seconds",
+            "Time that one plugin took for one request",
+            self.plugin_duration.clone(),
+        );
+        r.register(
+            "active_requests",
+            "Requests that clients wait for",
+            self.active.clone(),
+        );
+        r.register(
+            "active_downstream_requests",
+            "Requests that clients wait for",
+            self.active_downstream.clone(),
+        );
+        r.register(
+            "active_upstream_requests",
+            "Requests that pods work on",
+            self.active_upstream.clone(),
+        );
+        r.register(
+            "prefix_cache_match_ratio",
+            "Share of the prompt's blocks that the best pod was sent before",
+            self.match_ratio.clone(),
+        );
+        r.register(
+            "prefix_cache_evictions",
+            "Entries dropped because a pod's list was full",
+            self.evictions.clone(),
+        );
+        r.register(
+            "prefix_cache_entries",
+            "Entries stored across all pods",
+            self.entries.clone(),
+        );
+        r.register(
+            "access_log_lost_lines",
+            "Lines dropped because the log fell behind",
+            self.access_log_lost.clone(),
+        );
+        r.register(
+            "scrape_failures",
+            "Scrapes of a pod's metrics that failed",
+            self.scrape_failures.clone(),
+        );
+        let version = ConstCounter::new(1u64);
+        let labels = [("version".into(), env!("CARGO_PKG_VERSION").into())];
+        r.sub_registry_with_labels(labels.into_iter()).register(
+            "build_info",
+            "The version that runs",
+            version,
+        );
+        process::register(&mut self.registry);
+    }
+
+    /// The page in Prometheus' text format.
+    ///
+    /// # Errors
+    /// Never in practice: writing to a string does not fail.
+    pub fn render(&self) -> Result<String, fmt::Error> {
+        let mut page = String::with_capacity(16 << 10);
+        prometheus_text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// One more on a gauge until it is dropped.
+#[derive(Debug)]
+pub struct Raised(Gauge);
+
+impl Raised {
+    /// Raises the gauge by one.
+    #[must_use]
+    pub fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

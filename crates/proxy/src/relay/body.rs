@@ -1,0 +1,159 @@
+//! The body that the client receives.
+
+use super::Watch;
+use crate::forward::{Answer, broken};
+use crate::metrics::ModelLabel;
+use crate::record::Record;
+use crate::upstream::{BodyError, UpstreamBody};
+use bytes::Bytes;
+use http::response;
+use http_body::{Body, Frame, SizeHint};
+use routing::fleet::InFlight;
+use routing::schedule::Memo;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Passes a pod's body on and settles the request at its end: what was learnt is recorded once, when the pod has sent
+/// its last byte in good order. Dropping it cancels the upstream request at once.
+#[derive(Debug)]
+pub(crate) struct RelayBody {
+    /// Came with the head.
+    first: Option<Bytes>,
+    upstream: UpstreamBody,
+    watch: Watch,
+    /// Held back by the watch, and due after the upstream's end.
+    last: Option<Bytes>,
+    /// Whether bytes pass one to one, so that the upstream's length is the client's.
+    exact: bool,
+    ended: bool,
+    success: bool,
+    memo: Option<Memo>,
+    in_flight: Option<InFlight>,
+    record: Record,
+}
+
+impl RelayBody {
+    pub(crate) fn new(
+        answer: Answer,
+        watch: Watch,
+        memo: Option<Memo>,
+        record: Record,
+    ) -> (response::Parts, Self) {
+        let exact = !watch.hides();
+        let mut body = Self {
+            first: answer.first,
+            upstream: answer.body,
+            watch,
+            last: None,
+            exact,
+            ended: false,
+            success: answer.head.status.is_success(),
+            memo,
+            in_flight: Some(answer.in_flight),
+            record,
+        };
+        if body.first.is_none() && body.upstream.is_end_stream() {
+            body.settle();
+        }
+        (answer.head, body)
+    }
+
+    /// The upstream response is complete.
+    fn settle(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        let (rest, facts) = self.watch.finish();
+        self.last = Some(rest).filter(|r| !r.is_empty());
+        self.record
+            .output_tokens(facts.usage.map_or(0, |u| u.completion));
+        if facts.gave_up {
+            self.record
+                .broke_off("the engine reported an error, or aborted, inside its response".into());
+        }
+        if let (Some(memo), Some(in_flight)) = (&self.memo, &self.in_flight)
+            && self.success
+            && !facts.gave_up
+        {
+            let app = &self.record.app;
+            let recorded = app.scheduler.served(memo, in_flight.pod().id);
+            if recorded.evicted > 0 {
+                let label = ModelLabel {
+                    model: self.record.model_label().clone(),
+                };
+                app.metrics
+                    .evictions
+                    .get_or_create(&label)
+                    .inc_by(recorded.evicted as u64);
+            }
+        }
+        self.in_flight = None;
+        self.record.upstream_ended();
+    }
+
+    fn next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        loop {
+            let piece = match self.first.take() {
+                Some(first) => first,
+                None if self.ended => return Poll::Ready(self.last.take().map(Ok)),
+                None => match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
+                    None => {
+                        self.settle();
+                        continue;
+                    }
+                    Some(Err(error)) => {
+                        self.ended = true;
+                        self.in_flight = None;
+                        self.record.broke_off(broken(&error));
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                    // Trailers end here: their announcement is hop-by-hop and was not passed on.
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(data) => data,
+                        Err(_) => continue,
+                    },
+                },
+            };
+            let visible = self.watch.push(piece);
+            if self.upstream.is_end_stream() {
+                self.settle();
+            }
+            if !visible.is_empty() {
+                return Poll::Ready(Some(Ok(visible)));
+            }
+        }
+    }
+}
+
+impl Body for RelayBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.next_piece(cx).map_ok(Frame::data)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended && self.first.is_none() && self.last.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let first = self.first.as_ref().map_or(0, |f| f.len() as u64);
+        match self.upstream.size_hint().exact() {
+            Some(rest) if self.exact => SizeHint::with_exact(rest + first),
+            _ => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for RelayBody {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.record.client_left();
+        }
+    }
+}

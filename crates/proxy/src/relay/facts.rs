@@ -1,0 +1,229 @@
+//! What the router wants to know of a response: its token counts, and whether the engine gave up.
+//!
+//! The bytes are searched, not parsed: inside a JSON string a quote is always written `\"`, so the byte sequence
+//! `"usage"` can only be a key (or a whole string value, which the colon after it rules out).
+
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
+/// Token counts as the engine reports them; 0 where it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// `prompt_tokens` or `input_tokens`.
+    pub prompt: u64,
+    /// `completion_tokens` or `output_tokens`.
+    pub completion: u64,
+    /// `total_tokens`.
+    pub total: u64,
+}
+
+/// What is known of a response so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The latest usage report.
+    pub usage: Option<Usage>,
+    /// The engine ended the answer in good order but says that it failed: an error event inside a stream, or
+    /// `finish_reason: "abort"`.
+    pub gave_up: bool,
+}
+
+static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
+static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
+static FAILED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"response.failed\""));
+
+impl Facts {
+    /// Looks at a whole JSON response body, or the end of a long one.
+    pub fn read_json(&mut self, body: &[u8]) {
+        self.read_usage(body);
+        self.read_abort(body);
+    }
+
+    /// Looks at the data of one event of a stream.
+    pub fn read_event(&mut self, data: &[u8]) {
+        self.read_usage(data);
+        self.read_abort(data);
+        if !self.gave_up
+            && (is_error_event(data) || FAILED.find(data).is_some_and(|at| is_type_value(data, at)))
+        {
+            self.gave_up = true;
+        }
+    }
+
+    fn read_usage(&mut self, text: &[u8]) {
+        let mut from = 0;
+        while let Some(at) = USAGE.find(&text[from..]) {
+            from += at + USAGE.needle().len();
+            if let Some(usage) = value_after_key(text, from).and_then(parse_usage) {
+                self.usage = Some(usage);
+            }
+        }
+    }
+
+    fn read_abort(&mut self, text: &[u8]) {
+        let mut from = 0;
+        while let Some(at) = FINISH.find(&text[from..]) {
+            from += at + FINISH.needle().len();
+            if value_after_key(text, from).is_some_and(|v| v.starts_with(b"\"abort\"")) {
+                self.gave_up = true;
+            }
+        }
+    }
+}
+
+/// An event that brings usage and nothing else, as an engine sends it last when it was asked to.
+pub(super) fn is_usage_only(data: &[u8]) -> bool {
+    if USAGE.find(data).is_none() {
+        return false;
+    }
+    let mut facts = Facts::default();
+    facts.read_usage(data);
+    let Some(usage) = facts.usage else {
+        return false;
+    };
+    let Ok(serde_json::Value::Object(event)) = serde_json::from_slice(data) else {
+        return false;
+    };
+    let no_choices = match event.get("choices") {
+        None => true,
+        Some(serde_json::Value::Array(choices)) => choices.is_empty(),
+        Some(_) => false,
+    };
+    no_choices && usage.total > 0 && event.get("usage").is_some_and(serde_json::Value::is_object)
+}
+
+/// Whether the event's top-level object has an `error` that is not null. Only an event that holds the key at all is
+/// parsed; a nested `"error": null` is part of every event of the Responses API.
+fn is_error_event(data: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow, default)]
+        error: Option<&'a serde_json::value::RawValue>,
+    }
+    ERROR.find(data).is_some()
+        && serde_json::from_slice::<Event<'_>>(data).is_ok_and(|e| e.error.is_some())
+}
+
+fn is_type_value(data: &[u8], at: usize) -> bool {
+    data[..at]
+        .trim_ascii_end()
+        .strip_suffix(b":")
+        .is_some_and(|d| d.trim_ascii_end().ends_with(b"\"type\""))
+}
+
+/// The text from the value on, if a colon follows the key.
+fn value_after_key(text: &[u8], after_key: usize) -> Option<&[u8]> {
+    Some(
+        text[after_key..]
+            .trim_ascii_start()
+            .strip_prefix(b":")?
+            .trim_ascii_start(),
+    )
+}
+
+/// The object at the start of the text as token counts. Both families of names are known: chat and completions say
+/// `prompt_tokens` / `completion_tokens`, Responses and Messages `input_tokens` / `output_tokens`.
+fn parse_usage(text: &[u8]) -> Option<Usage> {
+    #[derive(serde::Deserialize)]
+    struct Wire {
+        #[serde(alias = "input_tokens", default)]
+        prompt_tokens: Option<u64>,
+        #[serde(alias = "output_tokens", default)]
+        completion_tokens: Option<u64>,
+        #[serde(default)]
+        total_tokens: Option<u64>,
+    }
+    if text.first() != Some(&b'{') {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Wire>();
+    let wire = values.next()?.ok()?;
+    let (prompt, completion) = (
+        wire.prompt_tokens.unwrap_or(0),
+        wire.completion_tokens.unwrap_or(0),
+    );
+    Some(Usage {
+        prompt,
+        completion,
+        total: wire.total_tokens.unwrap_or(prompt + completion),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> Facts {
+        let mut facts = Facts::default();
+        facts.read_event(text.as_bytes());
+        facts
+    }
+
+    #[test]
+    fn usage_of_every_api() {
+        let chat = event(
+            r#"{"choices":[],"usage":{"prompt_tokens":9,"total_tokens":12,"completion_tokens":3,"x":{}}}"#,
+        );
+        assert_eq!(
+            chat.usage,
+            Some(Usage {
+                prompt: 9,
+                completion: 3,
+                total: 12
+            })
+        );
+        let responses = event(
+            r#"{"type":"response.completed","response":{"error":null,"usage":{"input_tokens":4,"output_tokens":5}}}"#,
+        );
+        assert_eq!(
+            (responses.usage, responses.gave_up),
+            (
+                Some(Usage {
+                    prompt: 4,
+                    completion: 5,
+                    total: 9
+                }),
+                false
+            )
+        );
+        assert_eq!(
+            event(r#"{"choices":[{"delta":{"content":"\"usage\":{\"completion_tokens\":7}"}}]}"#)
+                .usage,
+            None
+        );
+        assert_eq!(event(r#"{"choices":[],"usage":null}"#).usage, None);
+    }
+
+    #[test]
+    fn d5_an_error_event_or_an_abort_is_a_failure() {
+        for text in [
+            r#"{"error": {"message":"x","code":500}}"#,
+            r#"{"type":"error","error":{"message":"x"}}"#,
+            r#"{"choices":[{"index":0,"finish_reason": "abort"}]}"#,
+            r#"{"type":"response.failed","response":{}}"#,
+        ] {
+            assert!(event(text).gave_up, "{text}");
+        }
+        for text in [
+            r#"{"choices":[{"finish_reason":"stop","delta":{"content":"\"error\":1 abort"}}]}"#,
+            r#"{"error":null,"choices":[]}"#,
+            r#"{"choices":[{"delta":{"content":"abort"},"finish_reason":null}]}"#,
+            r#"{"choices":[{"delta":{"content":"response.failed"}}]}"#,
+        ] {
+            assert!(!event(text).gave_up, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_usage_without_choices_is_usage_only() {
+        assert!(is_usage_only(br#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}"#));
+        assert!(is_usage_only(
+            br#"{"id":"1", "usage" : {"total_tokens":1}}"#
+        ));
+        assert!(!is_usage_only(
+            br#"{"choices":[{}],"usage":{"total_tokens":12}}"#
+        ));
+        assert!(!is_usage_only(br#"{"choices":[],"usage":null}"#));
+        assert!(!is_usage_only(b"[DONE]"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Looks at a response body as it passes, and takes out the usage event that only the router asked for.
+
+use super::events::{EventScanner, MAX_EVENT};
+use super::facts::{Facts, is_usage_only};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// How much of the end of a JSON body is kept to find its usage, in bytes. `usage` is the last large member of every
+/// engine's answer.
+const JSON_TAIL: usize = 256 << 10;
+
+/// What to look for in a body.
+#[derive(Debug)]
+pub enum Watch {
+    /// A server-sent event stream.
+    Events(EventWatch),
+    /// One JSON document.
+    Json(JsonWatch),
+    /// Neither: passes unseen.
+    Opaque,
+}
+
+impl Watch {
+    /// By the response's content type. `hide_usage`: the usage event is the router's own wish.
+    #[must_use]
+    pub fn new(content_type: &[u8], hide_usage: bool) -> Self {
+        let kind = content_type
+            .split(|&b| b == b';')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii();
+        if kind.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events(EventWatch {
+                hide_usage,
+                ..EventWatch::default()
+            })
+        } else if kind.eq_ignore_ascii_case(b"application/json") {
+            Self::Json(JsonWatch::default())
+        } else {
+            Self::Opaque
+        }
+    }
+
+    /// Whether some of the body may be kept from the client.
+    #[must_use]
+    pub fn hides(&self) -> bool {
+        matches!(self, Self::Events(events) if events.hide_usage)
+    }
+
+    /// Takes a piece of the body and returns what of it the client gets.
+    pub fn push(&mut self, piece: Bytes) -> Bytes {
+        match self {
+            Self::Events(events) => events.push(piece),
+            Self::Json(json) => json.push(piece),
+            Self::Opaque => piece,
+        }
+    }
+
+    /// The body ended in good order. Returns what was held back, and what was learnt.
+    pub fn finish(&mut self) -> (Bytes, Facts) {
+        match self {
+            Self::Events(events) => events.finish(),
+            Self::Json(json) => (Bytes::new(), json.finish()),
+            Self::Opaque => (Bytes::new(), Facts::default()),
+        }
+    }
+}
+
+/// Watches an event stream.
+#[derive(Debug, Default)]
+pub struct EventWatch {
+    scanner: EventScanner,
+    facts: Facts,
+    hide_usage: bool,
+    /// Start of an event whose end is still to come, held until it is known not to be the usage event.
+    held: BytesMut,
+    /// The event before was taken out; if its line end is cut in two, the rest goes too.
+    just_hidden: bool,
+}
+
+impl EventWatch {
+    fn push(&mut self, piece: Bytes) -> Bytes {
+        if !self.hide_usage {
+            let facts = &mut self.facts;
+            self.scanner.push(&piece, |data, _| facts.read_event(data));
+            return piece;
+        }
+        let mut visible = Visible::new(&piece, &mut self.held);
+        if self.just_hidden && piece.first() == Some(&b'\n') && self.scanner.is_after_cr() {
+            visible.skip_to(1);
+        }
+        let (facts, just_hidden) = (&mut self.facts, &mut self.just_hidden);
+        self.scanner.push(&piece, |data, end| {
+            facts.read_event(data);
+            *just_hidden = is_usage_only(data);
+            if *just_hidden {
+                visible.hide_to(end)
+            } else {
+                visible.show_to(end)
+            }
+        });
+        visible.finish()
+    }
+
+    fn finish(&mut self) -> (Bytes, Facts) {
+        let facts = &mut self.facts;
+        let mut hide = false;
+        self.scanner.finish(|data| {
+            facts.read_event(data);
+            hide = is_usage_only(data);
+        });
+        let held = self.held.split().freeze();
+        (if hide { Bytes::new() } else { held }, *facts)
+    }
+}
+
+/// The part of a piece that goes on: the piece itself where nothing is hidden or held, a copy only where it must be.
+struct Visible<'a> {
+    piece: &'a Bytes,
+    held: &'a mut BytesMut,
+    /// Set once the result is no longer a prefix of the piece.
+    copy: Option<BytesMut>,
+    /// Events up to here are decided.
+    done: usize,
+}
+
+impl<'a> Visible<'a> {
+    fn new(piece: &'a Bytes, held: &'a mut BytesMut) -> Self {
+        Self {
+            piece,
+            held,
+            copy: None,
+            done: 0,
+        }
+    }
+
+    fn show_to(&mut self, end: usize) {
+        if !self.held.is_empty() {
+            let held = self.held.split();
+            self.copied().extend_from_slice(&held);
+        }
+        let part = &self.piece[self.done..end];
+        if let Some(copy) = &mut self.copy {
+            copy.extend_from_slice(part);
+        }
+        self.done = end;
+    }
+
+    fn hide_to(&mut self, end: usize) {
+        self.held.clear();
+        self.skip_to(end);
+    }
+
+    fn skip_to(&mut self, end: usize) {
+        self.copied();
+        self.done = end;
+    }
+
+    fn copied(&mut self) -> &mut BytesMut {
+        let (piece, done) = (self.piece, self.done);
+        self.copy
+            .get_or_insert_with(|| BytesMut::from(&piece[..done]))
+    }
+
+    fn finish(mut self) -> Bytes {
+        let tail = &self.piece[self.done..];
+        if self.held.len() + tail.len() > MAX_EVENT {
+            self.show_to(self.piece.len());
+        } else {
+            self.held.extend_from_slice(tail);
+        }
+        match self.copy {
+            Some(copy) => copy.freeze(),
+            None => self.piece.slice(..self.done),
+        }
+    }
+}
+
+/// Watches a JSON body: keeps its end.
+#[derive(Debug, Default)]
+pub struct JsonWatch {
+    tail: VecDeque<Bytes>,
+    size: usize,
+}
+
+impl JsonWatch {
+    fn push(&mut self, piece: Bytes) -> Bytes {
+        self.size += piece.len();
+        self.tail.push_back(piece.clone());
+        while let Some(first) = self.tail.front()
+            && self.size - first.len() >= JSON_TAIL
+        {
+            self.size -= first.len();
+            self.tail.pop_front();
+        }
+        piece
+    }
+
+    fn finish(&mut self) -> Facts {
+        let mut facts = Facts::default();
+        match self.tail.len() {
+            0 => {}
+            1 => facts.read_json(&self.tail[0]),
+            _ => facts.read_json(&self.tail.iter().fold(
+                Vec::with_capacity(self.size),
+                |mut all, piece| {
+                    all.extend_from_slice(piece);
+                    all
+                },
+            )),
+        }
+        self.tail.clear();
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests;

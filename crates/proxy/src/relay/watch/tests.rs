@@ -1,0 +1,100 @@
+use super::*;
+use crate::relay::Usage;
+use proptest::prelude::*;
+
+const USAGE: &str =
+    r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}"#;
+
+fn event(end: &str, data: &str) -> String {
+    format!("data: {data}{end}{end}")
+}
+
+fn run(pieces: &[&[u8]], hide: bool) -> (Vec<u8>, Facts) {
+    let mut watch = Watch::new(b"text/event-stream; charset=utf-8", hide);
+    let mut out = Vec::new();
+    for piece in pieces {
+        out.extend_from_slice(&watch.push(Bytes::copy_from_slice(piece)));
+    }
+    let (rest, facts) = watch.finish();
+    out.extend_from_slice(&rest);
+    (out, facts)
+}
+
+fn cut<'a>(text: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut at: Vec<_> = cuts.iter().map(|c| c % (text.len() + 1)).collect();
+    at.extend([0, text.len()]);
+    at.sort_unstable();
+    at.windows(2).map(|w| &text[w[0]..w[1]]).collect()
+}
+
+#[test]
+fn the_usage_event_is_taken_out_and_nothing_else() {
+    let delta = r#"{"choices":[{"delta":{"content":"x"}}],"usage":null}"#;
+    let all = format!(
+        "{}{}{}",
+        event("\n", delta),
+        event("\n", USAGE),
+        event("\n", "[DONE]")
+    );
+    let want = format!("{}{}", event("\n", delta), event("\n", "[DONE]"));
+    assert_eq!(run(&[all.as_bytes()], true).0, want.as_bytes());
+    assert_eq!(run(&[all.as_bytes()], false).0, all.as_bytes());
+}
+
+#[test]
+fn a_piece_of_whole_events_is_passed_on_without_a_copy() {
+    let piece = Bytes::from(event("\n", r#"{"choices":[{}]}"#).repeat(3));
+    let mut watch = Watch::new(b"text/event-stream", true);
+    assert_eq!(watch.push(piece.clone()).as_ptr(), piece.as_ptr());
+}
+
+#[test]
+fn an_endless_event_is_not_held_for_ever() {
+    let mut watch = Watch::new(b"text/event-stream", true);
+    let piece = Bytes::from(vec![b'x'; MAX_EVENT / 2]);
+    let out: usize = (0..5).map(|_| watch.push(piece.clone()).len()).sum();
+    assert!(out >= 4 * piece.len());
+}
+
+#[test]
+fn the_end_of_a_long_json_body_is_enough() {
+    let mut watch = Watch::new(b"application/json", false);
+    for _ in 0..40 {
+        watch.push(Bytes::from(vec![b' '; 64 << 10]));
+    }
+    let (a, b) = USAGE.split_at(40);
+    watch.push(Bytes::from_static(a.as_bytes()));
+    watch.push(Bytes::from_static(b.as_bytes()));
+    assert_eq!(
+        watch.finish().1.usage,
+        Some(Usage {
+            prompt: 9,
+            completion: 3,
+            total: 12
+        })
+    );
+    let Watch::Json(json) = watch else {
+        unreachable!()
+    };
+    assert!(json.tail.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn cuts_change_nothing(
+        end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+        cuts in prop::collection::vec(0usize..2000, 0..40),
+        last in prop::sample::select(vec!["", "data: [DO", "data: [DONE]", ": comment\n", "\n\n"]),
+        hide: bool,
+    ) {
+        let delta = r#"{"choices":[{"delta":{"content":"smörgås 😀"}}]}"#;
+        let seen = format!(": hi{end}{end}{}event: x{end}id: 7{end}{}", event(end, delta), event(end, delta));
+        let done = event(end, "[DONE]");
+        let all = format!("{seen}{}{done}{last}", event(end, USAGE));
+        let (out, facts) = run(&cut(all.as_bytes(), &cuts), hide);
+        let want = if hide { format!("{seen}{done}{last}") } else { all.clone() };
+        prop_assert_eq!(String::from_utf8(out).unwrap(), want);
+        prop_assert_eq!(facts.usage, Some(Usage { prompt: 9, completion: 3, total: 12 }));
+        prop_assert!(!facts.gave_up);
+    }
+}

@@ -1,0 +1,48 @@
+//! The metrics listener, and what is done once a second.
+
+use crate::app::App;
+use crate::front::{ClientBody, not_found};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+
+/// How often idle connections are looked at. Engines close theirs after seconds; their sockets should not pile up.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Closes idle connections that engines have closed, for ever.
+pub async fn sweep(app: Arc<App>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        app.upstreams.sweep();
+    }
+}
+
+/// Answers one request on the metrics listener.
+///
+/// # Errors
+/// Never: every failure is a response.
+pub async fn serve_metrics(
+    app: Arc<App>,
+    request: Request<Incoming>,
+) -> Result<Response<ClientBody>, Infallible> {
+    if request.uri().path() != "/metrics" {
+        return Ok(not_found());
+    }
+    app.metrics
+        .entries
+        .set(i64::try_from(app.scheduler.prefix_entries()).unwrap_or(i64::MAX));
+    let page = app.metrics.render().unwrap_or_default();
+    let mut response = Response::new(ClientBody::from(Bytes::from(page)));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static(crate::metrics::CONTENT_TYPE),
+    );
+    Ok(response)
+}

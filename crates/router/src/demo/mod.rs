@@ -1,0 +1,163 @@
+//! `kthena-router demo`: what prefix-aware routing is worth, on one machine, in 20 seconds.
+//!
+//! Four simulated engines and the router run in this process and talk HTTP over loopback. The same traffic is played
+//! twice, each time with fresh engines: once with the `random` score plugin, once with the default plugins.
+
+mod fleet;
+mod progress;
+mod stack;
+
+use crate::flags::Demo;
+use crate::run::wind_down;
+use crate::signals::Signals;
+use crate::table::Table;
+use anyhow::Context;
+use progress::Progress;
+use routing::schedule::SchedulerConfig;
+use serde_json::json;
+use sim::load::{Report, Scenario, play};
+use stack::Stack;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Engines of the demo.
+const ENGINES: usize = 4;
+/// Name of the model that they serve.
+const MODEL: &str = "demo";
+/// How long the unchanged scenario takes, both passes together.
+const FULL_TIME: Duration = Duration::from_secs(20);
+/// Longest wait for streams under way when the demo is ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Plays both passes, prints the table, and serves on unless told to end.
+#[allow(clippy::print_stdout, reason = "the table is the command's output")]
+pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let played = tokio::select! {
+            played = play_both(options) => played?,
+            () = signals.next() => {
+                println!();
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
+        println!("\n{}", played.table);
+        if options.exit {
+            played.stack.stop(PATIENCE).await;
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("{}", serving(&played.stack));
+        signals.next().await;
+        println!();
+        let code = wind_down(&played.stack.app, PATIENCE, &mut signals).await;
+        played.stack.stop(PATIENCE).await;
+        Ok(code)
+    })
+}
+
+struct Played {
+    table: Table,
+    /// The router with the default plugins and its engines, still running.
+    stack: Stack,
+}
+
+#[allow(clippy::print_stdout, reason = "says what the demo does")]
+async fn play_both(options: &Demo) -> anyhow::Result<Played> {
+    let scenario = scenario(options.time);
+    println!(
+        "{ENGINES} simulated engines (a 7B model on one GPU each), {} chats in {} groups that share a {}-token system \
+         prompt, {} turns each.\nThe same traffic twice, on fresh engines:\n",
+        scenario.users, scenario.groups, scenario.system_tokens, scenario.turns,
+    );
+    let random = json!({"plugins": {"Score": {"enabled": [{"name": "random", "weight": 1}]}}});
+    let (random, _) = SchedulerConfig::from_value(&random)?;
+
+    let stack = Stack::start(random, None).await?;
+    let before = pass("random", &stack, &scenario, options.seed).await;
+    stack.stop(PATIENCE).await;
+
+    let stack = Stack::start(SchedulerConfig::default(), options.port).await?;
+    let after = pass("default plugins", &stack, &scenario, options.seed).await;
+
+    let mut table = Table::new([
+        "score plugins",
+        "requests",
+        "failed",
+        "cached prompt tokens",
+        "TTFT mean",
+        "p50",
+        "p99",
+        "busiest pod",
+    ]);
+    table.row(row("random", &before));
+    table.row(row("default (prefix-cache …)", &after));
+    Ok(Played { table, stack })
+}
+
+async fn pass(name: &'static str, stack: &Stack, scenario: &Scenario, seed: u64) -> Report {
+    let scenario = Scenario {
+        engines: stack.engine_addresses(),
+        ..scenario.clone()
+    };
+    let mut progress = Progress::new(name);
+    let report = play(&stack.url(), &scenario, seed, |at| progress.show(&at)).await;
+    progress.done();
+    if let Some(error) = &report.first_error {
+        tracing::warn!("{} requests failed, the first one: {error}", report.errors);
+    }
+    report
+}
+
+/// The demo's scenario, with as many users as the time allows.
+fn scenario(time: Duration) -> Scenario {
+    let full = Scenario::demo(MODEL);
+    let share = time.as_secs_f64() / FULL_TIME.as_secs_f64();
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a small positive number"
+    )]
+    let users = ((full.users as f64 * share).round() as usize).max(ENGINES);
+    Scenario { users, ..full }
+}
+
+fn row(name: &str, report: &Report) -> Vec<String> {
+    let busiest = report
+        .pods
+        .iter()
+        .map(|p| p.request_percent)
+        .fold(0.0, f64::max);
+    let ms = |d: Duration| format!("{} ms", d.as_millis());
+    vec![
+        name.to_owned(),
+        report.requests.to_string(),
+        report.errors.to_string(),
+        format!("{:.1} %", report.cached_percent()),
+        ms(report.ttft.mean),
+        ms(report.ttft.p50),
+        ms(report.ttft.p99),
+        format!("{busiest:.0} %"),
+    ]
+}
+
+fn serving(stack: &Stack) -> String {
+    let (url, debug) = (stack.url(), stack.debug_url());
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "Serving on with the default plugins. Base URL for OpenAI clients: {url}/v1\n\n\
+         curl -s {url}/v1/chat/completions -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"model\":\"{MODEL}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n\n\
+         metrics  {}/metrics\n\
+         pods     {debug}/debug/config_dump/pods\n\n\
+         Ctrl-C ends it.",
+        stack.metrics_url(),
+    );
+    text
+}

@@ -1,0 +1,218 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Routes OpenAI requests to the pod that recently served their prompt prefix.
+///
+/// Without a command it serves.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 110
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check manifests and configuration without serving.
+    Validate(Validate),
+    /// Show how a running router would schedule a request, without sending it.
+    Explain(Explain),
+    /// Run a simulated inference engine.
+    SimEngine(SimEngine),
+    /// Play chat traffic against four simulated engines, once at random and once with the default plugins.
+    Demo(Demo),
+}
+
+/// Where resources come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConfigSource {
+    /// Manifests in a directory.
+    File,
+    /// A cluster's API server.
+    Kubernetes,
+}
+
+/// Flags of the router itself.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Port for inference requests.
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Port for metrics.
+    #[arg(long, default_value_t = 9090)]
+    pub(crate) metrics_port: u16,
+    /// Port for the debug pages, on loopback only.
+    #[arg(long, default_value_t = 15000)]
+    pub(crate) debug_port: u16,
+    /// Where ModelServers and ModelRoutes come from.
+    #[arg(long, value_enum, default_value_t = ConfigSource::Kubernetes)]
+    pub(crate) config_source: ConfigSource,
+    /// Directory of manifests (.yaml, .yml, .json) for --config-source=file.
+    #[arg(long, default_value = "/etc/kthena/resources")]
+    pub(crate) config_dir: PathBuf,
+    /// How often the directory is looked at.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub(crate) config_sync_period: Duration,
+    /// The routerConfiguration file. Read at the start only.
+    #[arg(long, default_value = DEFAULT_ROUTER_CONFIG)]
+    pub(crate) router_config: PathBuf,
+    /// Verbosity of the log: 0 to 2 usual, 4 and above each plugin's scores for each request.
+    #[arg(short = 'v', long = "v", default_value_t = 0, value_name = "N")]
+    pub(crate) verbosity: u8,
+}
+
+/// Where the chart mounts the configuration.
+pub(crate) const DEFAULT_ROUTER_CONFIG: &str = "/etc/config/routerConfiguration.yaml";
+
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// Directory of manifests.
+    #[arg(long)]
+    pub(crate) config_dir: PathBuf,
+    /// The routerConfiguration file.
+    #[arg(long)]
+    pub(crate) router_config: Option<PathBuf>,
+    /// Treat warnings, such as unknown fields and misspelled plugin arguments, as errors.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Address of the router's debug listener.
+    #[arg(long, default_value = "http://127.0.0.1:15000")]
+    pub(crate) debug_url: String,
+    /// Path that the request would be sent to.
+    #[arg(long, default_value = "/v1/chat/completions")]
+    pub(crate) path: String,
+    /// Header that the request would carry, as `name: value`. May be repeated.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// File with the request's body; `-` reads standard input.
+    pub(crate) request: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimEngine {
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: std::net::IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 8000)]
+    pub(crate) port: u16,
+    /// Name the model is served under. May be repeated.
+    #[arg(long = "served-model-name", default_value = "sim")]
+    pub(crate) names: Vec<String>,
+    /// Whose metric names are shown: vllm or sglang.
+    #[arg(long, default_value = "vllm")]
+    pub(crate) engine: sim::live::EngineKind,
+    /// Seed of answers.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Engine seconds per real second.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) time_scale: f64,
+    #[command(flatten)]
+    pub(crate) params: SimParams,
+}
+
+/// Sizes and speeds of a simulated engine; what is not given comes from the preset of a 7B model on one datacentre GPU.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SimParams {
+    /// Tokens of a KV block.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) block_size: Option<usize>,
+    /// Blocks of the KV pool.
+    #[arg(long, value_name = "BLOCKS")]
+    pub(crate) num_gpu_blocks: Option<usize>,
+    /// Sequences that run at once, at most.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_num_seqs: Option<usize>,
+    /// Tokens of a prompt and its answer, at most.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_model_len: Option<usize>,
+    /// Tokens that one step computes, at most.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_num_batched_tokens: Option<usize>,
+    /// Requests that may wait; more are refused with 503.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_num_queued_reqs: Option<usize>,
+    /// Fixed time of a step, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) step_overhead: Option<f64>,
+    /// Time to read the weights once, in seconds: the least time of a step.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) weight_read: Option<f64>,
+    /// Compute time of a token, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) compute_per_token: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Time of traffic, both passes together.
+    #[arg(long = "for", default_value = "20s", value_parser = duration, value_name = "TIME")]
+    pub(crate) time: Duration,
+    /// End after the table instead of serving on.
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// Port of the router; a free one where not given.
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// Seed of the traffic.
+    #[arg(long, default_value_t = 7)]
+    pub(crate) seed: u64,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    control::go_duration::parse(text).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn verbosity_in_every_spelling_of_go() {
+        for spelling in [
+            &["-v", "4"][..],
+            &["-v=4"],
+            &["--v=4"],
+            &["-v4"],
+            &["--v", "4"],
+        ] {
+            let args = ["kthena-router"].iter().chain(spelling);
+            assert_eq!(Cli::parse_from(args).serve.verbosity, 4, "{spelling:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_original() {
+        let serve = Cli::parse_from(["kthena-router"]).serve;
+        assert_eq!(
+            (serve.port, serve.metrics_port, serve.debug_port),
+            (8080, 9090, 15000)
+        );
+        assert_eq!(serve.config_sync_period, Duration::from_secs(10));
+        assert_eq!(
+            serve.router_config,
+            PathBuf::from("/etc/config/routerConfiguration.yaml")
+        );
+    }
+}

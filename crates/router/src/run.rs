@@ -1,0 +1,168 @@
+//! Serving: from flags and files to listeners, and the way down.
+
+use crate::env::Environment;
+use crate::flags::{ConfigSource, Serve};
+use crate::scheduler::load_scheduler;
+use crate::signals::Signals;
+use anyhow::{Context, bail};
+use control::{FileSource, Objects, Problem, snapshot};
+use proxy::access_log::LogWriter;
+use proxy::metrics::Metrics;
+use proxy::{App, debug, front, scrape, upkeep};
+use routing::fleet::PodIds;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// Serves until a signal ends it.
+pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
+    if flags.config_source == ConfigSource::Kubernetes {
+        bail!(
+            "--config-source=kubernetes is not in this build yet; use --config-source=file --config-dir=DIR with \
+             ModelServer and ModelRoute manifests (see examples/standalone)"
+        );
+    }
+    let environment = Environment::read();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    runtime.block_on(serve(flags, environment))
+}
+
+async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let app = build(&flags.router_config, &environment)?;
+    let listeners = Listeners::bind(&flags).await?;
+
+    let (source, objects) = FileSource::open(&flags.config_dir);
+    let objects = objects.map_err(|problems| invalid(&flags.config_dir, &problems))?;
+    let ids = PodIds::default();
+    objects.warnings.iter().for_each(|w| tracing::warn!("{w}"));
+    publish(&app, &objects, &ids);
+    tracing::info!(
+        "serving on port {}, metrics on {}, debug on 127.0.0.1:{}: {} model servers, {} model routes from {}",
+        flags.port,
+        flags.metrics_port,
+        flags.debug_port,
+        objects.servers.len(),
+        objects.routes.len(),
+        flags.config_dir.display(),
+    );
+
+    tokio::spawn(scrape::run(Arc::clone(&app)));
+    tokio::spawn(upkeep::sweep(Arc::clone(&app)));
+    listeners.serve(&app);
+    let follower = Arc::clone(&app);
+    tokio::spawn(source.watch(flags.config_sync_period, move |change| {
+        if let Ok(objects) = change {
+            publish(&follower, &objects, &ids);
+        }
+    }));
+
+    signals.next().await;
+    Ok(wind_down(&app, environment.drain_timeout, &mut signals).await)
+}
+
+fn build(router_config: &Path, environment: &Environment) -> anyhow::Result<Arc<App>> {
+    let scheduler = load_scheduler(router_config)?;
+    let metrics = Metrics::new();
+    let log = match &environment.access_log {
+        None => None,
+        Some((format, output)) => {
+            let writer = LogWriter::start(output, metrics.access_log_lost.clone())
+                .with_context(|| format!("cannot open the access log {output:?}"))?;
+            Some((*format, writer))
+        }
+    };
+    Ok(Arc::new(App::new(
+        environment.settings(),
+        scheduler,
+        metrics,
+        log,
+    )))
+}
+
+/// Makes a new snapshot the one that requests see.
+pub(crate) fn publish(app: &App, objects: &Objects, ids: &PodIds) {
+    let fleet = snapshot::build(objects, &app.fleet(), ids);
+    app.adopt(Arc::new(fleet));
+}
+
+fn invalid(dir: &Path, problems: &[Problem]) -> anyhow::Error {
+    problems.iter().for_each(|p| tracing::error!("{p}"));
+    anyhow::anyhow!(
+        "the manifests in {} are not valid: {} problems",
+        dir.display(),
+        problems.len()
+    )
+}
+
+/// The three ports, bound before anything else is promised.
+struct Listeners {
+    inference: TcpListener,
+    metrics: TcpListener,
+    debug: TcpListener,
+}
+
+impl Listeners {
+    async fn bind(flags: &Serve) -> anyhow::Result<Self> {
+        Ok(Self {
+            inference: bind("--port", flags.port, false).await?,
+            metrics: bind("--metrics-port", flags.metrics_port, false).await?,
+            debug: bind("--debug-port", flags.debug_port, true).await?,
+        })
+    }
+
+    fn serve(self, app: &Arc<App>) {
+        tokio::spawn(front::serve_clients(
+            Arc::clone(app),
+            self.inference,
+            front::serve,
+        ));
+        tokio::spawn(front::serve_operators(
+            Arc::clone(app),
+            self.metrics,
+            upkeep::serve_metrics,
+        ));
+        tokio::spawn(front::serve_operators(
+            Arc::clone(app),
+            self.debug,
+            debug::serve,
+        ));
+    }
+}
+
+async fn bind(flag: &str, port: u16, loopback: bool) -> anyhow::Result<TcpListener> {
+    front::listen(port, loopback)
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                anyhow::anyhow!("port {port} is already in use; choose another one with {flag}")
+            }
+            _ => {
+                anyhow::Error::new(error).context(format!("cannot listen on port {port} ({flag})"))
+            }
+        })
+}
+
+/// Lets requests under way end. A second signal ends the process at once.
+pub(crate) async fn wind_down(app: &App, limit: Duration, signals: &mut Signals) -> ExitCode {
+    tracing::info!("draining: no longer ready, waiting up to {limit:?} for requests under way");
+    tokio::select! {
+        left = app.lifecycle.drain(limit) => {
+            if left == 0 {
+                tracing::info!("drained");
+                return ExitCode::SUCCESS;
+            }
+            tracing::warn!(
+                "Drain timeout exceeded after {}s: {left} requests still inflight, force-closing",
+                limit.as_secs()
+            );
+        }
+        () = signals.next() => tracing::warn!("second signal: ending at once"),
+    }
+    ExitCode::FAILURE
+}

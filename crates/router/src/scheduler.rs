@@ -1,0 +1,66 @@
+//! From the routerConfiguration file to a scheduler, with the original's messages.
+
+use crate::flags::DEFAULT_ROUTER_CONFIG;
+use anyhow::{Context, bail};
+use control::{Problem, RouterConfig, Severity};
+use routing::schedule::{Scheduler, SchedulerConfig};
+use std::path::Path;
+
+/// Reads the configuration and builds the scheduler; warnings go to the log.
+///
+/// A file that is missing at the default path means the chart's defaults: whoever starts the router by hand need not
+/// write one. A file that was named must be there.
+pub(crate) fn load_scheduler(path: &Path) -> anyhow::Result<Scheduler> {
+    if path == Path::new(DEFAULT_ROUTER_CONFIG) && !path.exists() {
+        tracing::warn!(
+            "{} is not there: using the default plugins and arguments",
+            path.display()
+        );
+        return Ok(Scheduler::new(&SchedulerConfig::default()));
+    }
+    let config = RouterConfig::load(path).context("failed to parse router config")?;
+    config.warnings.iter().for_each(|w| tracing::warn!("{w}"));
+    if config
+        .auth
+        .as_ref()
+        .is_some_and(|auth| !auth.jwks_uri.is_empty())
+    {
+        // To serve without the check that the operator asked for would be worse than not to serve.
+        bail!("auth.jwksUri is set, but the validation of tokens is not in this build yet");
+    }
+    let (scheduler, warnings) =
+        SchedulerConfig::from_value(&config.scheduler).context("failed to Load Scheduler")?;
+    warnings.iter().for_each(|w| tracing::warn!("{w}"));
+    Ok(Scheduler::new(&scheduler))
+}
+
+/// Checks the configuration for `validate`.
+pub(crate) fn check_scheduler(path: &Path) -> Vec<Problem> {
+    let problem = |message: String, severity| Problem {
+        file: path.display().to_string().into(),
+        line: None,
+        field: String::new(),
+        message,
+        severity,
+    };
+    let config = match RouterConfig::load(path) {
+        Ok(config) => config,
+        Err(control::router_config::ConfigError::Unmarshal(problems)) => return problems.0,
+        Err(error) => return vec![problem(error.to_string(), Severity::Error)],
+    };
+    let mut found = config.warnings;
+    match SchedulerConfig::from_value(&config.scheduler) {
+        Ok((_, warnings)) => {
+            found.extend(
+                warnings
+                    .iter()
+                    .map(|w| problem(w.to_string(), Severity::Warning)),
+            );
+        }
+        Err(error) => found.push(problem(
+            format!("failed to Load Scheduler: {error}"),
+            Severity::Error,
+        )),
+    }
+    found
+}
