@@ -17,9 +17,9 @@ const MAX_TOTAL_BYTES: usize = 4 * yaml::MAX_FILE_BYTES;
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// File names, as the directory was given plus the name, and what they hold; in the order of the names.
-    files: Vec<(Arc<str>, Vec<u8>)>,
+    pub(crate) files: Vec<(Arc<str>, Vec<u8>)>,
     /// What could not be read.
-    unread: Vec<Problem>,
+    pub(crate) unread: Vec<Problem>,
 }
 
 /// Reads every manifest directly in the directory, as [`load`] describes. Blocks.
@@ -91,9 +91,13 @@ pub(crate) fn parse(reading: &Reading) -> Result<Objects, Vec<Problem>> {
         }
         problems.extend(sink.into_problems());
     }
-    problems.extend(resources::check_together(&objects));
+    problems.extend(resources::check_names(&objects));
+    let valid = !problems.iter().any(Problem::is_error);
+    if valid {
+        problems.extend(resources::check_targets(&objects));
+    }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-    if problems.iter().any(Problem::is_error) {
+    if !valid {
         return Err(problems);
     }
     objects.warnings = problems;
@@ -126,10 +130,17 @@ fn read_file(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     File::open(path)?
         .take(most as u64 + 1)
         .read_to_end(&mut content)?;
-    if content.len() > most {
-        return Err(io::Error::other(format!("larger than {most} bytes")));
+    if content.len() <= most {
+        return Ok(content);
     }
-    Ok(content)
+    Err(io::Error::other(if most < yaml::MAX_FILE_BYTES {
+        format!(
+            "the files together are larger than {} MiB",
+            MAX_TOTAL_BYTES >> 20
+        )
+    } else {
+        format!("larger than {} MiB", yaml::MAX_FILE_BYTES >> 20)
+    }))
 }
 
 fn display(path: &Path) -> Arc<str> {

@@ -103,15 +103,22 @@ fn scaled(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     } else {
         whole.parse().ok()?
     };
-    // The 15th decimal of an hour is less than a hundredth of a nanosecond.
-    let fraction = &fraction[..fraction.len().min(15)];
-    let part = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse::<u128>().ok()?
-    };
-    let part = part * u128::from(scale) / 10_u128.pow(u32::try_from(fraction.len()).ok()?);
-    whole
-        .checked_mul(scale)?
-        .checked_add(u64::try_from(part).ok()?)
+    whole.checked_mul(scale)?.checked_add(part(fraction, scale))
+}
+
+/// `0.fraction * scale`. In floating point as in Go, so that `0.3333333333333333333h` is 20 minutes here as well.
+fn part(fraction: &str, scale: u64) -> u64 {
+    let (mut value, mut divisor) = (0_u64, 1.0);
+    for digit in fraction.bytes() {
+        let next = value
+            .checked_mul(10)
+            .and_then(|v| v.checked_add(u64::from(digit - b'0')));
+        // Go counts in i64, and leaves out the digits that no longer fit.
+        let Some(next) = next.filter(|&v| i64::try_from(v).is_ok()) else {
+            break;
+        };
+        value = next;
+        divisor *= 10.0;
+    }
+    (value as f64 * (scale as f64 / divisor)) as u64
 }

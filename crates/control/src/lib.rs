@@ -26,6 +26,8 @@ mod problem;
 pub mod resources;
 pub mod router_config;
 pub mod snapshot;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod yaml;
 

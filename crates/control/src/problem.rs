@@ -54,6 +54,16 @@ impl Problem {
         }
     }
 
+    /// Whether `validate` refuses the manifests because of it: an error always, a warning only if `strict`.
+    #[must_use]
+    pub fn refuses(&self, strict: bool) -> bool {
+        match self.severity {
+            Severity::Error => true,
+            Severity::Warning => strict,
+            Severity::Note => false,
+        }
+    }
+
     /// Whether it makes the manifests unusable.
     #[must_use]
     pub fn is_error(&self) -> bool {

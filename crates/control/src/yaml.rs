@@ -9,9 +9,6 @@ use serde_saphyr::{MessageFormatter, Options, UserMessageFormatter};
 /// Largest file that is read, in bytes. A ConfigMap holds at most 1 MiB, so this is far beyond real manifests.
 pub(crate) const MAX_FILE_BYTES: usize = 16 << 20;
 
-/// Most bytes that aliases may add to a file by repeating what they name.
-const MAX_ALIAS_BYTES: usize = 256 << 20;
-
 /// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
@@ -36,7 +33,7 @@ pub(crate) fn documents(bytes: &[u8]) -> Result<Vec<Node>, SyntaxError> {
             message: "the text is not UTF-8".to_owned(),
         }
     })?;
-    serde_saphyr::from_multiple_with_options(text, options(text.len())).map_err(|e| SyntaxError {
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|e| SyntaxError {
         line: e
             .location()
             .map_or(0, |at| u32::try_from(at.line()).unwrap_or(u32::MAX)),
@@ -44,17 +41,17 @@ pub(crate) fn documents(bytes: &[u8]) -> Result<Vec<Node>, SyntaxError> {
     })
 }
 
-fn options(len: usize) -> Options {
+fn options() -> Options {
     serde_saphyr::options! {
+        // YAML 1.2: a namespace may be called `n` and a label `no`.
+        strict_booleans: true,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         budget: serde_saphyr::budget! {
             max_documents: 65_536,
             max_nodes: 1_000_000,
             max_events: 4_000_000,
-        },
-        // A replayed scalar is at most as long as the text, so this bounds the bytes that aliases add.
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: (MAX_ALIAS_BYTES / len.max(1)).min(100_000),
+            // Counts what aliases repeat, so a short text cannot become a long one.
+            max_total_scalar_bytes: 4 * MAX_FILE_BYTES,
         },
     }
 }

@@ -99,8 +99,8 @@ fn read_object(at: &Reader<'_>, objects: &mut Objects) {
     }
 }
 
-/// Rules between objects: each name once in its kind, and a warning for a target that does not exist.
-pub(crate) fn check_together(objects: &Objects) -> Vec<Problem> {
+/// Each name once in its kind.
+pub(crate) fn check_names(objects: &Objects) -> Vec<Problem> {
     let mut found = Vec::new();
     twice(
         "ModelServer",
@@ -122,6 +122,12 @@ pub(crate) fn check_together(objects: &Objects) -> Vec<Problem> {
         objects.secrets.iter().map(|o| &o.meta),
         &mut found,
     );
+    found
+}
+
+/// A warning for each target that does not exist. Only of use when every object could be read.
+pub(crate) fn check_targets(objects: &Objects) -> Vec<Problem> {
+    let mut found = Vec::new();
     for route in &objects.routes {
         route.check_targets(objects, &mut found);
     }

@@ -112,7 +112,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
         .and_then(|kv| read_connector(&kv));
     let endpoints = spec.optional("endpoints");
     if endpoints.is_none() {
-        at.warn("spec.endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
+        at.warn("endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
     }
     // A wrong port is reported once, not once more for every endpoint.
     let pods = endpoints
@@ -233,33 +233,22 @@ fn read_connector(at: &Reader<'_>) -> Option<KvConnector> {
 }
 
 fn read_endpoints(at: &Reader<'_>, port: u16) -> Vec<PodSpec> {
-    let mut lines: HashMap<String, u32> = HashMap::new();
-    let mut pods = Vec::new();
-    for item in at.list(usize::MAX).unwrap_or_default() {
-        let Some((pod, line)) = read_endpoint(&item, port) else {
-            continue;
-        };
-        if let Some(first) = lines.insert(pod.name.clone(), line) {
-            let message = format!(
-                "Duplicate value: {:?}: already used in line {first}",
-                pod.name
-            );
-            item.sink().add(
-                crate::Severity::Error,
-                line,
-                &format!("{}.name", item.path()),
-                message,
-            );
-        }
-        pods.push(pod);
-    }
-    pods
+    let mut lines = HashMap::new();
+    let items = at.list(usize::MAX).unwrap_or_default();
+    items
+        .iter()
+        .filter_map(|item| read_endpoint(item, port, &mut lines))
+        .collect()
 }
 
-/// The pod, and the line of its name.
-fn read_endpoint(at: &Reader<'_>, server_port: u16) -> Option<(PodSpec, u32)> {
+/// `lines` holds the line of every name so far.
+fn read_endpoint<'a>(
+    at: &Reader<'a>,
+    server_port: u16,
+    lines: &mut HashMap<&'a str, u32>,
+) -> Option<PodSpec> {
     let mut fields = at.object()?;
-    let name = fields.required("name");
+    let name_at = fields.required("name");
     let address = fields.required("address");
     let port = fields
         .optional("port")
@@ -269,19 +258,24 @@ fn read_endpoint(at: &Reader<'_>, server_port: u16) -> Option<(PodSpec, u32)> {
         .map(|labels| read_labels(&labels))
         .unwrap_or_default();
     fields.finish();
-    let line = name.as_ref().map_or(at.line(), Reader::line);
-    let name = name.and_then(|name| checked(&name, names::check_endpoint_name));
+    let name = name_at
+        .as_ref()
+        .and_then(|name| checked(name, names::check_endpoint_name));
+    if let (Some(at), Some(name)) = (&name_at, name)
+        && let Some(first) = lines.insert(name, at.line())
+    {
+        at.error(format!(
+            "Duplicate value: {name:?}: already used in line {first}"
+        ));
+    }
     let address = address.and_then(|address| checked(&address, names::check_address));
     let endpoint = Endpoint {
         host: address?.into(),
         port: port?,
     };
-    Some((
-        PodSpec {
-            name: name?.to_owned(),
-            endpoint,
-            labels,
-        },
-        line,
-    ))
+    Some(PodSpec {
+        name: name?.to_owned(),
+        endpoint,
+        labels,
+    })
 }
