@@ -73,6 +73,9 @@ pub enum Memo {
     Prefix(Hashes),
 }
 
+type BuildFilter = fn(&PluginArgs) -> Box<dyn FilterPlugin>;
+type BuildScore = fn(&PluginArgs) -> Box<dyn ScorePlugin>;
+
 /// One row of the plugin table.
 #[derive(Debug)]
 pub struct Plugin {
@@ -86,9 +89,9 @@ pub struct Plugin {
     pub(super) read:
         fn(&Plugin, &Value, &mut PluginArgs, &mut Vec<Warning>) -> Result<(), ConfigError>,
     /// Builds it for the Filter role.
-    pub(super) filter: Option<fn(&PluginArgs) -> Box<dyn FilterPlugin>>,
+    pub(super) filter: Option<BuildFilter>,
     /// Builds it for the Score role.
-    pub(super) score: Option<fn(&PluginArgs) -> Box<dyn ScorePlugin>>,
+    pub(super) score: Option<BuildScore>,
 }
 
 impl Plugin {
