@@ -1,6 +1,7 @@
 //! Chat turns in ChatML: `<|im_start|>ROLE\nCONTENT<|im_end|>\n`.
 
 use super::Piece;
+use crate::request::json::{Cursor, Malformed};
 use crate::request::value::{Text, Value};
 use std::ops::ControlFlow;
 
@@ -13,8 +14,11 @@ pub(super) fn messages(
     if let Some(system) = system.filter(|s| s.text().is_some() || s.is_array()) {
         turn(Text::plain("system"), Some(system), visit)?;
     }
-    for message in messages.into_iter().flat_map(Value::elements) {
-        let Members { role, content, .. } = Members::of(message);
+    for message in messages
+        .into_iter()
+        .flat_map(|list| list.read_elements(Members::read))
+    {
+        let Members { role, content, .. } = message;
         if let Some(role) = role.and_then(Value::text) {
             turn(role, content, visit)?;
         }
@@ -37,13 +41,13 @@ pub(super) fn items(
     if input.text().is_some() {
         return turn(Text::plain("user"), Some(input), visit);
     }
-    for item in input.elements() {
+    for item in input.read_elements(Members::read) {
         let Members {
             kind,
             role,
             content,
             ..
-        } = Members::of(item);
+        } = item;
         let is_message = kind.is_none_or(|kind| {
             kind.is_null()
                 || kind
@@ -79,7 +83,7 @@ fn turn(
 
 /// The texts of a list of content parts, joined by line breaks; nothing for other values.
 fn parts(list: Value<'_>, visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut texts = list.elements().filter_map(part_text);
+    let mut texts = list.read_elements(Members::read).filter_map(part_text);
     if let Some(first) = texts.next() {
         visit(Piece::Text(first))?;
     }
@@ -91,8 +95,8 @@ fn parts(list: Value<'_>, visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) 
 }
 
 /// The text of a part that holds text.
-fn part_text(part: Value<'_>) -> Option<Text<'_>> {
-    let Members { kind, text, .. } = Members::of(part);
+fn part_text(part: Members<'_>) -> Option<Text<'_>> {
+    let Members { kind, text, .. } = part;
     let holds_text = kind.is_none_or(|kind| {
         kind.is_null()
             || kind.text().is_some_and(|kind| {
@@ -112,10 +116,17 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// None of them when the value is no object.
-    fn of(value: Value<'a>) -> Self {
+    /// Reads the value at the cursor; one that is no object has none of them.
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let mut members = Self::default();
-        for (key, value) in value.members() {
+        if cursor.peek() != Some(b'{') {
+            cursor.value()?;
+            return Ok(members);
+        }
+        cursor.enter();
+        let mut first = true;
+        while let Some(key) = cursor.next_key(std::mem::take(&mut first))? {
+            let value = cursor.value()?;
             match &*key.decoded() {
                 b"type" => members.kind = Some(value),
                 b"role" => members.role = Some(value),
@@ -124,6 +135,6 @@ impl<'a> Members<'a> {
                 _ => {}
             }
         }
-        members
+        Ok(members)
     }
 }

@@ -1,6 +1,6 @@
 //! Pieces of a document that was checked: raw bytes, decoded only where someone looks.
 
-use super::json::Cursor;
+use super::json::{Cursor, Malformed};
 use super::scan::Hits;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -67,15 +67,21 @@ impl<'a> Value<'a> {
 
     /// The elements of an array, in order; none for other values.
     pub(crate) fn elements(self) -> impl Iterator<Item = Value<'a>> {
-        let mut cursor = self.is_array().then_some(Cursor::inside(self.raw));
+        self.read_elements(Cursor::value)
+    }
+
+    /// What `read` makes of the elements of an array, in order; none for other values. `read` is given a cursor at an
+    /// element and leaves it behind that element, so that each byte is looked at once.
+    pub(crate) fn read_elements<T>(
+        self,
+        read: impl Fn(&mut Cursor<'a>) -> Result<T, Malformed>,
+    ) -> impl Iterator<Item = T> {
+        let mut cursor = self.is_array().then(|| Cursor::inside(self.raw));
         let mut first = true;
         std::iter::from_fn(move || {
             let cursor = cursor.as_mut()?;
-            if !cursor.next_element(std::mem::take(&mut first)).ok()? {
-                return None;
-            }
-            let value = cursor.value().ok()?;
-            Some(Value::new(value.raw, self.at + value.at))
+            let more = cursor.next_element(std::mem::take(&mut first)).ok()?;
+            if more { read(cursor).ok() } else { None }
         })
     }
 }
