@@ -15,10 +15,10 @@ use tokio::{
 };
 
 /// Longest wait of a test for anything; reached only by a failure.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The engine that the recordings are compared with: block size and window of the recorded one.
-pub fn recorded_params() -> EngineParams {
+pub(crate) fn recorded_params() -> EngineParams {
     EngineParams {
         block_size: 32,
         num_blocks: 32_768,
@@ -28,7 +28,7 @@ pub fn recorded_params() -> EngineParams {
 }
 
 /// Options of a fast engine that serves `tiny`.
-pub fn fast() -> LiveOptions {
+pub(crate) fn fast() -> LiveOptions {
     LiveOptions {
         model_names: vec!["tiny".to_owned()],
         time_scale: 200.0,
@@ -36,7 +36,7 @@ pub fn fast() -> LiveOptions {
     }
 }
 
-pub async fn engine(params: EngineParams, options: LiveOptions) -> LiveEngine {
+pub(crate) async fn engine(params: EngineParams, options: LiveOptions) -> LiveEngine {
     LiveEngine::start_local(params, options)
         .await
         .expect("the engine starts")
@@ -44,16 +44,16 @@ pub async fn engine(params: EngineParams, options: LiveOptions) -> LiveEngine {
 
 /// A response taken apart.
 #[derive(Debug)]
-pub struct Response {
-    pub status: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Response {
+    pub(crate) status: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// The body's chunks when it was chunked.
-    pub chunks: Vec<Vec<u8>>,
+    pub(crate) chunks: Vec<Vec<u8>>,
 }
 
 impl Response {
-    pub fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let at = bytes
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
@@ -86,18 +86,18 @@ impl Response {
         }
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
@@ -117,7 +117,7 @@ fn dechunk(mut rest: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Sends recorded bytes with `Connection: close` and reads to the end.
-pub async fn replay(address: SocketAddr, request: &[u8]) -> Response {
+pub(crate) async fn replay(address: SocketAddr, request: &[u8]) -> Response {
     let line = request
         .windows(2)
         .position(|two| two == b"\r\n")
@@ -135,7 +135,7 @@ pub async fn replay(address: SocketAddr, request: &[u8]) -> Response {
 }
 
 /// The bytes of a JSON request.
-pub fn post(path: &str, body: &Value) -> Vec<u8> {
+pub(crate) fn post(path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     format!(
         "POST {path} HTTP/1.1\r\nHost: sim\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -145,12 +145,12 @@ pub fn post(path: &str, body: &Value) -> Vec<u8> {
 }
 
 /// The bytes of a GET request.
-pub fn get(path: &str) -> Vec<u8> {
+pub(crate) fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: sim\r\n\r\n").into_bytes()
 }
 
 /// Waits until `condition` holds, yielding in between.
-pub async fn until(mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     let wait = async {
         while !condition() {
             tokio::task::yield_now().await;
