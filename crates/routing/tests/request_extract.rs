@@ -11,7 +11,7 @@ fn model(body: &str) -> Result<String, BadRequest> {
 fn malformed(body: &[u8]) -> (usize, &'static str) {
     match extract(CHAT, None, body) {
         Err(BadRequest::Json { offset, expected }) => (offset, expected),
-        other => panic!("{}: {other:?}", String::from_utf8_lossy(body)),
+        other => unreachable!("{}: {other:?}", String::from_utf8_lossy(body)),
     }
 }
 
@@ -179,7 +179,7 @@ fn a6_depth_has_no_limit() {
 fn a6_brackets_must_match_at_every_depth() {
     for depth in [1, 2, 63, 64, 65, 127, 128, 129, 200] {
         for wrong in 0..depth {
-            let kind = |level: usize| level % 3 == 0;
+            let kind = |level: usize| level.is_multiple_of(3);
             let open: String = (0..depth)
                 .map(|l| if kind(l) { r#"{"a":"# } else { "[" })
                 .collect();

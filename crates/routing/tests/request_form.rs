@@ -21,7 +21,7 @@ fn model(content_type: &str, body: &str) -> Result<String, BadRequest> {
 fn problem(content_type: &str, body: &str) -> &'static str {
     match model(content_type, body) {
         Err(BadRequest::Form { problem }) => problem,
-        other => panic!("{body}: {other:?}"),
+        other => unreachable!("{body}: {other:?}"),
     }
 }
 
