@@ -45,12 +45,18 @@ proptest! {
 #[test]
 fn aliases_cannot_multiply_a_long_text() {
     let long = "x".repeat(1 << 20);
-    let aliases = "*a, ".repeat(100_000);
+    let aliases = "*a, ".repeat(90);
     let error = yaml::documents(format!("a: &a {long}\nb: [{aliases}]\n").as_bytes()).unwrap_err();
     assert!(
         error.line == 2 && error.message.contains("too large"),
         "{error:?}"
     );
+}
+
+#[test]
+fn one_anchor_may_be_used_often() {
+    let text = format!("a: &a {{k: v}}\nb: [{}]\n", "*a, ".repeat(10_000));
+    assert_eq!(yaml::documents(text.as_bytes()).map(|d| d.len()), Ok(1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Following a directory of manifests.
 
 use crate::files::{self, Reading};
-use crate::problem::Problem;
+use crate::problem::{Problem, Severity};
 use crate::resources::Objects;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,10 +109,10 @@ impl FileSource {
         };
         if *problems != self.reported {
             for problem in problems {
-                if problem.is_error() {
-                    tracing::error!("{problem}");
-                } else {
-                    tracing::warn!("{problem}");
+                match problem.severity {
+                    Severity::Error => tracing::error!("{problem}"),
+                    Severity::Warning => tracing::warn!("{problem}"),
+                    Severity::Note => tracing::info!("{problem}"),
                 }
             }
         }

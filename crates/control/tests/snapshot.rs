@@ -108,8 +108,8 @@ fn a_server_scaled_to_zero_is_still_a_server() {
 fn routes_are_ordered_by_age_then_version_then_name() {
     let text = [
         "name: d, creationTimestamp: '2026-01-02T00:00:00Z'",
-        "name: c, creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '9'",
-        "name: b, creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '10'",
+        "name: b, creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '9'",
+        "name: c, creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '10'",
         "name: z, namespace: a",
         "name: a",
         "name: e, creationTimestamp: '2026-01-01T00:30:00+01:00'",
@@ -124,8 +124,8 @@ fn routes_are_ordered_by_age_then_version_then_name() {
             "a/z",
             "default/a",
             "default/e",
-            "default/b",
             "default/c",
+            "default/b",
             "default/d"
         ]
     );

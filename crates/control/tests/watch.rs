@@ -83,3 +83,31 @@ async fn a_directory_that_vanishes_is_reported_and_taken_up_again() {
         "{problems:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_is_being_written_is_not_believed() {
+    let dir = Manifests::new(&server(
+        "s",
+        &["{name: a, address: h}", "{name: b, address: h}"],
+    ));
+    let (_, mut changes) = watch(dir.path());
+    // Half of what is to come is a valid manifest with fewer endpoints, and it stands there when the period ends.
+    dir.write("a.yaml", &server("s", &["{name: a, address: h}"]));
+    tokio::time::sleep(PERIOD + Duration::from_millis(25)).await;
+    dir.write(
+        "a.yaml",
+        &server(
+            "s",
+            &[
+                "{name: a, address: h}",
+                "{name: b, address: h}",
+                "{name: c, address: h}",
+            ],
+        ),
+    );
+    assert_eq!(
+        changes.recv().await.unwrap().unwrap().servers[0].pods.len(),
+        3
+    );
+    assert!(quiet(&mut changes).await);
+}

@@ -74,7 +74,7 @@ pub(super) fn read(object: &mut Fields<'_>) -> Option<Meta> {
     let namespace = fields.optional("namespace");
     let labels = fields
         .optional("labels")
-        .map(|labels| read_labels(&labels))
+        .map(|labels| read_labels(&labels, ""))
         .unwrap_or_default();
     let created = fields
         .optional("creationTimestamp")
@@ -116,16 +116,16 @@ pub(super) fn checked<'a>(
     Some(text)
 }
 
-/// Labels; keys and values of the wrong syntax are reported.
-pub(super) fn read_labels(at: &Reader<'_>) -> BTreeMap<String, String> {
+/// Labels; keys and values of the wrong syntax are reported, with `context` in front.
+pub(super) fn read_labels(at: &Reader<'_>, context: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     for (key, value) in at.entries().unwrap_or_default() {
         if !names::is_label_key(key) {
-            value.error(format!("invalid label key {key:?}"));
+            value.error(format!("{context}invalid label key {key:?}"));
         }
         let Some(text) = value.string() else { continue };
         if !names::is_label_value(text) {
-            value.error(format!("invalid label value {text:?}"));
+            value.error(format!("{context}invalid label value {text:?}"));
         }
         labels.insert(key.to_owned(), text.to_owned());
     }

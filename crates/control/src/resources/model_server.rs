@@ -178,7 +178,7 @@ fn read_some_labels(
         at.error(NONE);
         return None;
     }
-    Some(read_labels(&at))
+    Some(read_labels(&at, "invalid selector: "))
 }
 
 fn read_port(at: &Reader<'_>) -> Option<u16> {
@@ -255,7 +255,7 @@ fn read_endpoint<'a>(
         .map_or(Some(server_port), |port| port.integer(1..=65535));
     let labels = fields
         .optional("labels")
-        .map(|labels| read_labels(&labels))
+        .map(|labels| read_labels(&labels, ""))
         .unwrap_or_default();
     fields.finish();
     let name = name_at
