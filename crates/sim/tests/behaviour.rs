@@ -1,5 +1,11 @@
 //! What a client sees of the live engine beside the answers: disconnects, queueing, idle connections, shutdown.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
+
 mod support;
 
 use std::time::Duration;

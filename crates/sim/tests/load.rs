@@ -1,5 +1,11 @@
 //! The load generator against live engines.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
+
 #[path = "support/forwarder.rs"]
 mod forwarder;
 mod support;

@@ -1,5 +1,11 @@
 //! The engine model against brute force: no block is lost, every hit is counted, time follows the roofline.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
+
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;

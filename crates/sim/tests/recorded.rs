@@ -1,5 +1,11 @@
 //! The live engine answers recorded requests with the shapes of the recorded responses.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
+
 mod support;
 
 use std::{collections::HashSet, fs, path::Path};

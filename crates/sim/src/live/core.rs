@@ -281,7 +281,9 @@ impl Core {
     }
 
     fn instant(&self, engine_time: f64) -> Instant {
-        self.started + Duration::from_secs_f64(engine_time / self.options.time_scale)
+        /// Steps may be set to take forever; the timer needs an end.
+        const FOREVER: f64 = 1e9;
+        self.started + Duration::from_secs_f64((engine_time / self.options.time_scale).min(FOREVER))
     }
 }
 

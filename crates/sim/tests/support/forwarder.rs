@@ -1,5 +1,11 @@
 //! The smallest router there is, to compare two policies without the real one.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
+
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;

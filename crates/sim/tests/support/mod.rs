@@ -1,5 +1,10 @@
 //! Helpers of the live tests: raw HTTP over a socket, so that bytes are compared and not a client's view of them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test helper fails by panicking"
+)]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::{net::SocketAddr, time::Duration};

@@ -17,6 +17,9 @@ use crate::{
     words::Prose,
 };
 
+/// Most answers to one prompt; more would only fill the memory.
+const MAX_CHOICES: i64 = 128;
+
 /// The API that a request speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Api {
@@ -102,6 +105,12 @@ impl Generate {
         if n < 1 {
             return Err(ApiError::bad_request(
                 format!("n must be at least 1, got {n}."),
+                None,
+            ));
+        }
+        if n > MAX_CHOICES {
+            return Err(ApiError::bad_request(
+                format!("n must be at most {MAX_CHOICES}, got {n}."),
                 None,
             ));
         }
