@@ -9,6 +9,9 @@ use serde_saphyr::{MessageFormatter, Options, UserMessageFormatter};
 /// Largest file that is read, in bytes. A ConfigMap holds at most 1 MiB, so this is far beyond real manifests.
 pub(crate) const MAX_FILE_BYTES: usize = 16 << 20;
 
+/// Most keys, values and brackets that aliases may repeat in a file: labels for tens of thousands of endpoints.
+const MAX_REPEATED: usize = 200_000;
+
 /// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
@@ -54,7 +57,9 @@ fn options() -> Options {
             max_total_scalar_bytes: 4 * MAX_FILE_BYTES,
             // A hundred endpoints may share the labels of one anchor.
             enforce_alias_anchor_ratio: false,
+            max_recorded_anchor_events: MAX_REPEATED,
         },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED },
     }
 }
 
