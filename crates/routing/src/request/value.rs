@@ -160,7 +160,7 @@ impl<'a> Text<'a> {
 
 /// Code points in (generalised) UTF-8: every byte but the continuation bytes starts one.
 pub(crate) fn code_points(bytes: &[u8]) -> u64 {
-    // Sums of 8-bit lanes vectorise best; 255 is the most that one lane can hold.
+    // Sums of bytes vectorise best. A chunk has at most 255 bytes, so that no sum overflows, and is whole vectors long.
     let starts = |chunk: &[u8]| {
         chunk
             .iter()
