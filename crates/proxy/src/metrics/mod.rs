@@ -9,9 +9,9 @@ pub use labels::{
 };
 
 use prometheus_client::encoding::prometheus_text;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::fmt;
@@ -136,7 +136,7 @@ impl Metrics {
             "Scrapes of a pod's metrics that failed",
             self.scrape_failures.clone(),
         );
-        let version = ConstCounter::new(1u64);
+        let version = ConstGauge::new(1i64);
         let labels = [("version".into(), env!("CARGO_PKG_VERSION").into())];
         r.sub_registry_with_labels(labels.into_iter()).register(
             "build_info",
