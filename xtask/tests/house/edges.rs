@@ -75,7 +75,7 @@ const TABLE: [Edges; 8] = [
 ];
 
 fn metadata() -> Value {
-    let output = Command::new(env!("CARGO"))
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
         .current_dir(tree::root())
         .output()
