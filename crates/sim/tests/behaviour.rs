@@ -236,6 +236,31 @@ async fn an_idle_connection_is_closed_after_its_last_response_only() {
 }
 
 #[tokio::test]
+async fn a_long_answer_does_not_count_as_idle() {
+    // The second answer takes longer than the connection may be idle; the first one started the clock.
+    let params = EngineParams {
+        step_overhead: 0.6,
+        ..EngineParams::datacentre_7b()
+    };
+    let options = LiveOptions {
+        keep_alive: Duration::from_millis(400),
+        ..real_time()
+    };
+    let engine = engine(params, options).await;
+    let mut stream = send(&engine, &get("/version")).await;
+    read_to(&mut stream, "0.32.0").await;
+    stream
+        .write_all(&post("/v1/chat/completions", &chat(1, false)))
+        .await
+        .unwrap();
+    let answer = read_to(&mut stream, "\"metrics\":null}").await;
+    assert!(
+        !answer.to_lowercase().contains("connection: close"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
 async fn a_stop_string_is_held_back_and_named() {
     let engine = engine(EngineParams::datacentre_7b(), fast()).await;
     let body = json!({"prompt": "tell me", "max_tokens": 200});

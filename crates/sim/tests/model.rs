@@ -39,8 +39,13 @@ fn request(id: u64, prompt: Vec<u32>, answer: usize) -> Submission {
 /// Runs until nothing is left to do; gives the events and the time.
 fn drain(engine: &mut Engine, mut now: f64) -> (Vec<Event>, f64) {
     let mut events = Vec::new();
+    let start = engine.counters().steps;
     while let Some(duration) = engine.start_step(now) {
         assert!(duration > 0.0);
+        assert!(
+            engine.counters().steps - start < 10_000,
+            "the engine makes no progress"
+        );
         now += duration;
         engine.end_step(now, &mut events);
     }
