@@ -1,0 +1,53 @@
+//! The router's metrics page.
+
+/// A page in Prometheus' text format.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// The page as it came.
+    pub page: String,
+}
+
+impl Metrics {
+    /// The sum over the series of this name that have all these labels; `None` when there is no such series.
+    #[must_use]
+    pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let values: Vec<f64> = self
+            .series(name)
+            .filter(|(has, _)| {
+                labels
+                    .iter()
+                    .all(|(k, v)| has.contains(&format!("{k}=\"{v}\"")))
+            })
+            .map(|(_, value)| value.parse().expect("a value is a number"))
+            .collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    }
+
+    /// The same, where no series counts as 0.
+    #[must_use]
+    pub fn count(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.value(name, labels).unwrap_or(0.0)
+    }
+
+    /// Text between the braces and the value of each series of this name.
+    pub fn series<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.page.lines().filter_map(move |line| {
+            let rest = line.strip_prefix(name)?;
+            let (labels, value) = match rest.strip_prefix('{') {
+                Some(rest) => rest.rsplit_once("} ")?,
+                None => ("", rest.strip_prefix(' ')?),
+            };
+            Some((labels, value))
+        })
+    }
+
+    /// Names of the families with this prefix, with their types, in the order of the page.
+    #[must_use]
+    pub fn families(&self, prefix: &str) -> Vec<String> {
+        let types = self.page.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+        types
+            .filter(|l| l.starts_with(prefix))
+            .map(str::to_owned)
+            .collect()
+    }
+}
