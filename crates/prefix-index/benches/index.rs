@@ -77,9 +77,8 @@ fn benches(c: &mut Criterion) {
     let misses: Vec<_> = (0..20_000).map(|n| prompt(u64::MAX - n, 0)).collect();
     look_up(c, "look up: nobody has any of it", &index, &misses);
 
-    let mut n = 0;
+    let (mut n, mut fresh) = (0, 1 << 60);
     c.bench_function("record: 128 new blocks, list full", |b| {
-        let mut fresh = 1 << 60;
         b.iter_batched_ref(
             || {
                 fresh += 1;

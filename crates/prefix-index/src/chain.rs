@@ -1,16 +1,15 @@
 //! The hash chain over a prompt's blocks.
 
-use smallvec::SmallVec;
 use std::ops::{ControlFlow, Deref};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of the previous hash at the start of what is hashed.
 const PREV: usize = 8;
 
-/// Bytes gathered without an allocation: previous hash and block, almost four times the default block size.
-const INLINE: usize = 256;
+/// Bytes reserved for previous hash and block; the buffer grows for larger blocks as their bytes come.
+const FIRST_BUFFER: usize = 256;
 
-/// Hashes reserved at the first block: the default block limit, so that a default chain allocates once.
+/// Hashes reserved at the first block: the default block limit, so that a default chain needs no more.
 const FIRST_RESERVE: usize = 128;
 
 /// Cuts a prompt into blocks and hashes them one after the other.
@@ -29,7 +28,7 @@ pub struct Chain {
     block_bytes: usize,
     max_blocks: usize,
     /// The previous hash, then the bytes of the block so far.
-    buffer: SmallVec<[u8; INLINE]>,
+    buffer: Vec<u8>,
     hashes: Vec<u64>,
 }
 
@@ -38,7 +37,8 @@ impl Chain {
     /// `max_blocks` of them are hashed.
     #[must_use]
     pub fn new(model: &str, block_bytes: usize, max_blocks: usize) -> Self {
-        let buffer = SmallVec::from_slice(&xxh3_64(model.as_bytes()).to_le_bytes());
+        let mut buffer = Vec::with_capacity(FIRST_BUFFER);
+        buffer.extend_from_slice(&xxh3_64(model.as_bytes()).to_le_bytes());
         Self {
             block_bytes: block_bytes.max(1),
             max_blocks,
@@ -78,8 +78,8 @@ impl Chain {
         }
         let hash = xxh3_64(&self.buffer);
         self.hashes.push(hash);
-        self.buffer.truncate(PREV);
-        self.buffer.copy_from_slice(&hash.to_le_bytes());
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&hash.to_le_bytes());
     }
 }
 

@@ -5,8 +5,8 @@ use crate::lookup;
 use crate::lru::Lru;
 use crate::postings::Postings;
 use parking_lot::{RwLock, RwLockWriteGuard};
+use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hint::black_box;
 
 /// Most entries of one pod, and most blocks of one record: slots are 32 bits, and the two meet in one list for a moment.
 const MAX_ENTRIES: usize = i32::MAX as usize;
@@ -155,13 +155,8 @@ impl State {
             return Recorded::default();
         };
 
-        // Each look-up misses the CPU's caches, but they do not depend on each other, so in a loop that does nothing
-        // else the misses overlap; the loop below then finds its data in the cache.
-        let known = hashes
-            .iter()
-            .filter(|&&hash| postings.slot(hash, pod).is_some())
-            .count();
-        lru.reserve(hashes.len() - known, capacity);
+        postings.touch(hashes.iter().copied());
+        lru.reserve(hashes.len(), capacity);
 
         let mut recorded = Recorded::default();
         for &hash in hashes.iter().rev() {
@@ -184,21 +179,17 @@ impl State {
         let Some(Held { lru, .. }) = self.pods.get_mut(&pod) else {
             return 0;
         };
-        // Overlaps the cache misses, as in `record`.
-        black_box(
-            lru.oldest_first()
-                .take(count)
-                .filter(|&(hash, _)| !self.postings.holders(hash).is_empty())
-                .count(),
-        );
-        let mut dropped = 0;
-        while dropped < count
-            && let Some(hash) = lru.pop_oldest()
-        {
+        let victims: SmallVec<[u64; 128]> = lru
+            .oldest_first()
+            .take(count)
+            .map(|(hash, _)| hash)
+            .collect();
+        self.postings.touch(victims.iter().copied());
+        for &hash in &victims {
+            lru.pop_oldest();
             self.postings.remove(hash, pod);
-            dropped += 1;
         }
-        self.entries -= dropped;
-        dropped
+        self.entries -= victims.len();
+        victims.len()
     }
 }

@@ -30,6 +30,7 @@ mod lookup;
 mod lru;
 mod pod;
 mod postings;
+mod table;
 
 pub use chain::{Chain, Hashes};
 pub use index::{PrefixIndex, Recorded};

@@ -3,14 +3,16 @@
 use crate::PodId;
 use crate::postings::{Holder, Postings};
 use smallvec::SmallVec;
+use std::iter::StepBy;
 use std::ops::ControlFlow::{self, Break, Continue};
+use std::ops::Range;
 
 /// Sets `out[i]` to the number of leading blocks that `pods[i]` holds, for at most `k` pods, and returns the greatest.
 ///
 /// The rule is: go from the last block to the first, a pod's first hit is its longest match, stop when `k` pods are
 /// found. Because a pod that holds a block holds all blocks before it, the number of candidates that hold block n never
 /// grows with n; so instead of asking for every block this finds, by bisection, the blocks at which the number grows:
-/// at most `k` times log2(blocks) probes, and one probe for a prompt that nobody has.
+/// at most `k` times log2(blocks) probes, and two probes for a prompt that nobody has.
 pub(crate) fn longest_matches(
     postings: &Postings,
     hashes: &[u64],
@@ -24,10 +26,9 @@ pub(crate) fn longest_matches(
     let mut found = 0;
     let mut end = hashes.len();
     while found < k {
-        let deepest = last_where(end, |n| {
-            more_candidates_than(found, postings.holders(hashes[n]), pods)
-        });
-        let Some(n) = deepest else { break };
+        let holds = |n: usize| more_candidates_than(found, postings.holders(hashes[n]), pods);
+        let touch = |places: StepBy<Range<usize>>| postings.touch(places.map(|n| hashes[n]));
+        let Some(n) = last_where(end, holds, touch) else { break };
         let mut fresh = SmallVec::<[(u64, usize); 16]>::new();
         let _ = each_candidate(postings.holders(hashes[n]), pods, |i| {
             if out[i] == 0 {
@@ -53,8 +54,12 @@ pub(crate) fn longest_matches(
 }
 
 /// The last `n < end` for which a predicate holds that, once false, stays false. Both ends are asked first: most
-/// prompts are known to the end or not at all.
-fn last_where(end: usize, mut holds: impl FnMut(usize) -> bool) -> Option<usize> {
+/// prompts are known to the end or not at all. `touch` is told what may be asked next.
+fn last_where(
+    end: usize,
+    mut holds: impl FnMut(usize) -> bool,
+    touch: impl Fn(StepBy<Range<usize>>),
+) -> Option<usize> {
     let last = end.checked_sub(1)?;
     if holds(last) {
         return Some(last);
@@ -64,11 +69,18 @@ fn last_where(end: usize, mut holds: impl FnMut(usize) -> bool) -> Option<usize>
     }
     let (mut yes, mut no) = (0, last);
     while no - yes > 1 {
-        let middle = yes + (no - yes) / 2;
-        if holds(middle) {
-            yes = middle;
-        } else {
-            no = middle;
+        // Three halvings ask three of these seven places; to bring all seven takes no longer than to bring one.
+        let step = (no - yes).div_ceil(8);
+        let (start, mut low, mut high) = (yes, 0, (no - yes).div_ceil(step));
+        touch((start + step..no).step_by(step));
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            let n = start + middle * step;
+            if holds(n) {
+                (low, yes) = (middle, n);
+            } else {
+                (high, no) = (middle, n);
+            }
         }
     }
     Some(yes)

@@ -75,15 +75,15 @@ impl Lru {
         }
     }
 
-    /// Removes the least recently used entry.
-    pub(crate) fn pop_oldest(&mut self) -> Option<u64> {
+    /// Removes the least recently used entry, if there is one.
+    pub(crate) fn pop_oldest(&mut self) {
         let slot = self.oldest;
-        let hash = self.nodes.get(slot as usize)?.hash;
-        self.unlink(slot);
-        self.nodes[slot as usize].older = self.free;
-        self.free = slot;
-        self.len -= 1;
-        Some(hash)
+        if slot != NIL {
+            self.unlink(slot);
+            self.nodes[slot as usize].older = self.free;
+            self.free = slot;
+            self.len -= 1;
+        }
     }
 
     /// The entries with their slots, least recently used first.

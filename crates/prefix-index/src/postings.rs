@@ -1,15 +1,18 @@
 //! The map from block hash to the pods that hold the block.
 
 use crate::PodId;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use crate::table::Table;
 use smallvec::{SmallVec, smallvec};
+use std::hint::black_box;
 
 /// Marks, in place of a slot, that `pod` is the number of a group.
 const GROUP: u32 = u32::MAX;
 
-/// Independent tables. A table that is full doubles while the index is locked; in 64 parts that is about a millisecond
-/// at five million entries instead of a hundred.
+/// Marks, in place of a slot, a place of a table without a posting.
+const NONE: u32 = u32::MAX - 1;
+
+/// Independent tables. A table that is full is copied while the index is locked; in 64 parts that is a fraction of a
+/// millisecond at five million entries, and the memory that is needed twice for a moment is 1/64.
 const TABLES: usize = 64;
 
 /// Three holders beside a length and a tag are 32 bytes; one more allocates.
@@ -23,33 +26,43 @@ pub(crate) struct Holder {
 }
 
 /// 16 bytes: most blocks have one holder, which sits right here. Several holders are in a group.
-#[derive(Debug)]
-struct Posting {
-    hash: u64,
-    holder: Holder,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) hash: u64,
+    pub(crate) holder: Holder,
+}
+
+impl Posting {
+    /// No posting.
+    pub(crate) const NONE: Self = Self {
+        hash: 0,
+        holder: Holder {
+            pod: PodId(0),
+            slot: NONE,
+        },
+    };
+
+    pub(crate) fn is_some(&self) -> bool {
+        self.holder.slot != NONE
+    }
 }
 
 /// Block hash → holders, ascending by pod.
 #[derive(Debug)]
 pub(crate) struct Postings {
-    tables: Box<[HashTable<Posting>]>,
+    tables: Box<[Table]>,
     groups: Vec<Group>,
     free_groups: Vec<u32>,
 }
 
-/// The hash of a block hash: itself, it is uniform already.
-fn identity(posting: &Posting) -> u64 {
-    posting.hash
-}
-
-/// hashbrown uses the lowest bits and the highest seven; these are between.
+/// By the lowest bits; within a table the place comes from the highest.
 fn table_of(hash: u64) -> usize {
-    (hash >> 48) as usize % TABLES
+    hash as usize % TABLES
 }
 
 impl Postings {
     pub(crate) fn new() -> Self {
-        let tables = (0..TABLES).map(|_| HashTable::new()).collect();
+        let tables = (0..TABLES).map(|_| Table::default()).collect();
         Self {
             tables,
             groups: Vec::new(),
@@ -57,9 +70,17 @@ impl Postings {
         }
     }
 
+    /// Brings the places of these blocks into the CPU's caches.
+    ///
+    /// The map is far larger than the caches, and a look-up cannot go on until its memory has come. Here no step
+    /// depends on what the one before it read, so the CPU waits for many of them at the same time.
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        black_box(hashes.fold(0, |sum, hash| sum ^ self.tables[table_of(hash)].touch(hash)));
+    }
+
     /// The pods that hold a block, ascending by pod.
     pub(crate) fn holders(&self, hash: u64) -> &[Holder] {
-        match self.tables[table_of(hash)].find(hash, |p| p.hash == hash) {
+        match self.tables[table_of(hash)].get(hash) {
             None => &[],
             Some(p) if p.holder.slot == GROUP => &self.groups[p.holder.pod.0 as usize],
             Some(p) => std::slice::from_ref(&p.holder),
@@ -82,61 +103,63 @@ impl Postings {
         pod: PodId,
         new_slot: impl FnOnce() -> u32,
     ) -> Option<u32> {
-        let entry = self.tables[table_of(hash)].entry(hash, |p| p.hash == hash, identity);
-        match entry {
-            Entry::Vacant(vacant) => {
-                vacant.insert(Posting {
-                    hash,
-                    holder: Holder {
+        let table = &mut self.tables[table_of(hash)];
+        table.reserve_one();
+        let at = match table.find(hash) {
+            Ok(at) => at,
+            Err(at) => {
+                table.insert_at(
+                    at,
+                    Posting {
+                        hash,
+                        holder: Holder {
+                            pod,
+                            slot: new_slot(),
+                        },
+                    },
+                );
+                return None;
+            }
+        };
+        let holder = table.holder_mut(at);
+        if holder.slot == GROUP {
+            let group = &mut self.groups[holder.pod.0 as usize];
+            match group.binary_search_by_key(&pod, |h| h.pod) {
+                Ok(at) => return Some(group[at].slot),
+                Err(at) => group.insert(
+                    at,
+                    Holder {
                         pod,
                         slot: new_slot(),
                     },
-                });
-                None
+                ),
             }
-            Entry::Occupied(mut occupied) => {
-                let holder = &mut occupied.get_mut().holder;
-                if holder.slot == GROUP {
-                    let group = &mut self.groups[holder.pod.0 as usize];
-                    match group.binary_search_by_key(&pod, |h| h.pod) {
-                        Ok(at) => return Some(group[at].slot),
-                        Err(at) => group.insert(
-                            at,
-                            Holder {
-                                pod,
-                                slot: new_slot(),
-                            },
-                        ),
-                    }
-                } else if holder.pod == pod {
-                    return Some(holder.slot);
-                } else {
-                    let mut group: Group = smallvec![
-                        *holder,
-                        Holder {
-                            pod,
-                            slot: new_slot()
-                        }
-                    ];
-                    group.sort_unstable_by_key(|h| h.pod);
-                    *holder = Holder {
-                        pod: PodId(store(&mut self.groups, &mut self.free_groups, group)),
-                        slot: GROUP,
-                    };
+        } else if holder.pod == pod {
+            return Some(holder.slot);
+        } else {
+            let mut group: Group = smallvec![
+                *holder,
+                Holder {
+                    pod,
+                    slot: new_slot()
                 }
-                None
-            }
+            ];
+            group.sort_unstable_by_key(|h| h.pod);
+            *holder = Holder {
+                pod: PodId(store(&mut self.groups, &mut self.free_groups, group)),
+                slot: GROUP,
+            };
         }
+        None
     }
 
     /// Takes a pod from a block's holders.
     pub(crate) fn remove(&mut self, hash: u64, pod: PodId) {
-        let Ok(mut found) = self.tables[table_of(hash)].find_entry(hash, |p| p.hash == hash) else {
-            return;
-        };
-        let holder = &mut found.get_mut().holder;
+        let table = &mut self.tables[table_of(hash)];
+        let Ok(at) = table.find(hash) else { return };
+        let holder = table.holder_mut(at);
         if holder.slot != GROUP {
-            found.remove();
+            table.remove_at(at);
             return;
         }
         let number = holder.pod.0;
@@ -156,7 +179,7 @@ impl Postings {
 
     /// Number of (block, pod) pairs, counted one by one.
     pub(crate) fn count(&self) -> usize {
-        let postings = self.tables.iter().flat_map(HashTable::iter);
+        let postings = self.tables.iter().flat_map(Table::iter);
         postings
             .map(|p| {
                 if p.holder.slot == GROUP {
@@ -168,13 +191,14 @@ impl Postings {
             .sum()
     }
 
-    /// What is wrong with the groups, if anything.
+    /// What is wrong with the tables and the groups, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.tables.iter().try_for_each(Table::check)?;
         let mut used = 0;
         for posting in self
             .tables
             .iter()
-            .flat_map(HashTable::iter)
+            .flat_map(Table::iter)
             .filter(|p| p.holder.slot == GROUP)
         {
             let group = &self.groups[posting.holder.pod.0 as usize];
