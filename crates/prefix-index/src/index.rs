@@ -27,8 +27,8 @@ pub struct Recorded {
 
 /// Which pods were recently sent which blocks. See the [crate documentation](crate) for invariants and locking.
 ///
-/// One entry is one block hash for one pod: 16 bytes in the pod's list and, for a block that no other pod has, 17 bytes
-/// divided by the load factor in the map.
+/// One entry is one block hash for one pod: 16 bytes in the pod's list and, for a block that no other pod has, 16 bytes
+/// divided by the load (0.56 to 0.7) in the map.
 #[derive(Debug)]
 pub struct PrefixIndex {
     pub(crate) capacity: usize,
@@ -66,7 +66,7 @@ impl PrefixIndex {
         }
     }
 
-    /// Lets a pod hold entries. Nothing happens if it may already.
+    /// Lets a pod hold entries. Nothing happens if it may already, or while it is being forgotten: an id is never reused.
     pub fn admit(&self, pod: PodId) {
         self.state.write().pods.entry(pod).or_insert_with(|| Held {
             lru: Lru::new(),

@@ -18,7 +18,7 @@
 //! # Why one lock
 //!
 //! The whole index is a plain struct behind one reader-writer lock. A look-up holds it for about a microsecond and a
-//! record for about ten, so two cores saturated with requests of a millisecond leave it idle almost always; and every
+//! record for some ten, out of a request that takes milliseconds to seconds, so it is idle almost always; and every
 //! look-up sees one moment of the whole index, which sharded locks or lock-free maps would have to argue for. The two
 //! operations that could hold it for long are cut up: the map grows in 64 independent parts, and forgetting a pod lets
 //! waiting requests pass every few hundred entries.

@@ -7,6 +7,10 @@ use std::iter::StepBy;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
 
+/// How many times longer a list must be to be searched instead of walked: a search among a hundred costs as much as
+/// about ten steps.
+const SEARCH_ABOVE: usize = 8;
+
 /// Sets `out[i]` to the number of leading blocks that `pods[i]` holds, for at most `k` pods, and returns the greatest.
 ///
 /// The rule is: go from the last block to the first, a pod's first hit is its longest match, stop when `k` pods are
@@ -27,8 +31,11 @@ pub(crate) fn longest_matches(
     let mut end = hashes.len();
     while found < k {
         let holds = |n: usize| more_candidates_than(found, postings.holders(hashes[n]), pods);
-        let touch = |places: StepBy<Range<usize>>| postings.touch(places.map(|n| hashes[n]));
-        let Some(n) = last_where(end, holds, touch) else { break };
+        let touch =
+            |places: StepBy<Range<usize>>| postings.touch_holders(places.map(|n| hashes[n]));
+        let Some(n) = last_where(end, holds, touch) else {
+            break;
+        };
         let mut fresh = SmallVec::<[(u64, usize); 16]>::new();
         let _ = each_candidate(postings.holders(hashes[n]), pods, |i| {
             if out[i] == 0 {
@@ -101,21 +108,30 @@ fn more_candidates_than(found: usize, holders: &[Holder], pods: &[PodId]) -> boo
     .is_break()
 }
 
-/// Visits the places in `pods` of those that are holders, at the price of the shorter of the two lists.
+/// Visits the places in `pods` of those that are holders. Both lists are ascending: when they are about as long they
+/// are merged, otherwise each element of the shorter one is searched in the longer one.
 fn each_candidate(
     holders: &[Holder],
     pods: &[PodId],
     mut visit: impl FnMut(usize) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    if holders.len() <= pods.len() {
+    if holders.len() * SEARCH_ABOVE < pods.len() {
         for holder in holders {
             if let Ok(i) = pods.binary_search(&holder.pod) {
                 visit(i)?;
             }
         }
-    } else {
+    } else if pods.len() * SEARCH_ABOVE < holders.len() {
         for (i, pod) in pods.iter().enumerate() {
             if holders.binary_search_by_key(pod, |h| h.pod).is_ok() {
+                visit(i)?;
+            }
+        }
+    } else {
+        let mut rest = holders.iter().map(|h| h.pod).peekable();
+        for (i, pod) in pods.iter().enumerate() {
+            while rest.next_if(|holder| holder < pod).is_some() {}
+            if rest.next_if_eq(pod).is_some() {
                 visit(i)?;
             }
         }

@@ -78,6 +78,14 @@ impl Postings {
         black_box(hashes.fold(0, |sum, hash| sum ^ self.tables[table_of(hash)].touch(hash)));
     }
 
+    /// As [`Self::touch`], and what [`Self::holders`] refers to as well.
+    pub(crate) fn touch_holders(&self, hashes: impl Iterator<Item = u64> + Clone) {
+        self.touch(hashes.clone());
+        black_box(hashes.fold(0, |sum, hash| {
+            sum ^ self.holders(hash).first().map_or(0, |h| h.slot)
+        }));
+    }
+
     /// The pods that hold a block, ascending by pod.
     pub(crate) fn holders(&self, hash: u64) -> &[Holder] {
         match self.tables[table_of(hash)].get(hash) {
