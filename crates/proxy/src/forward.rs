@@ -33,7 +33,10 @@ pub(crate) async fn forward(
     record: &mut Record,
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
-    let cap = policy.attempts.filter(|&n| n > 0).map_or(usize::MAX, |n| n as usize);
+    let cap = policy
+        .attempts
+        .filter(|&n| n > 0)
+        .map_or(usize::MAX, |n| n as usize);
     let mut answered = None;
     let mut last_error = String::from("no candidate");
     for (attempt, pod) in pods.iter().take(cap).enumerate() {

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Version};
 use routing::fleet::Pod;
 use routing::request::Api;
 use routing::route::Routed;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// The id of a request, from the client or made here; forwarded and logged.
@@ -75,7 +75,7 @@ impl Record {
             protocol: parts.version,
             request_id,
             model: String::new(),
-            model_label: Text::from(UNKNOWN_MODEL),
+            model_label: UNKNOWN_MODEL.clone(),
             binding: None,
             pod: None,
             status: 0,
@@ -322,9 +322,7 @@ impl Record {
                 upstream,
             },
         };
-        let mut line = String::with_capacity(512);
-        entry.write(*format, &mut line);
-        writer.write(line);
+        writer.line(|text| entry.write(*format, text));
     }
 }
 
@@ -340,7 +338,7 @@ impl Drop for Record {
 }
 
 /// Label of every model that no route knows.
-const UNKNOWN_MODEL: &str = "unknown";
+static UNKNOWN_MODEL: LazyLock<Text> = LazyLock::new(|| Text::from("unknown"));
 
 fn protocol(version: Version) -> &'static str {
     match version {

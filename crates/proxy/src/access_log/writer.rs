@@ -1,24 +1,39 @@
 //! Lines leave through a thread of their own, many in one write, so that a slow disk never holds a request.
 
 use super::Output;
+use parking_lot::{Condvar, Mutex};
 use prometheus_client::metrics::counter::Counter;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Lines that may wait to be written. More are dropped and counted: a log that has fallen this far behind must not
-/// take the memory of the router.
-const QUEUE: usize = 16 << 10;
-/// Bytes that go out in one write, at most.
-const BATCH: usize = 64 << 10;
+/// Bytes that may wait to be written. Lines beyond are dropped and counted: a log that has fallen this far behind must
+/// not take the memory of the router.
+const LIMIT: usize = 8 << 20;
+/// How long lines gather before they are written. One wake-up and one write for all of them costs a request less than
+/// the line itself.
+const GATHER: Duration = Duration::from_millis(10);
 
-/// The queue to the writing thread. Dropping it writes what is queued and ends the thread.
+/// The buffer in front of the writing thread. Dropping it writes what is left and ends the thread.
 #[derive(Debug)]
 pub struct LogWriter {
-    queue: Option<SyncSender<String>>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     lost: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    filled: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    text: String,
+    closed: bool,
 }
 
 impl LogWriter {
@@ -34,47 +49,101 @@ impl LogWriter {
                 Box::new(OpenOptions::new().create(true).append(true).open(path)?)
             }
         };
-        let (queue, lines) = sync_channel(QUEUE);
+        let shared = Arc::<Shared>::default();
+        let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || drain(&lines, sink))?;
+            .spawn(move || theirs.drain(sink))?;
         Ok(Self {
-            queue: Some(queue),
+            shared,
             thread: Some(thread),
             lost,
         })
     }
 
-    /// Queues a line, its line end included.
-    pub fn write(&self, line: String) {
-        if let Some(queue) = &self.queue
-            && let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = queue.try_send(line)
-        {
+    /// Adds a line; `write` appends it to the buffer, its line end included.
+    pub fn line(&self, write: impl FnOnce(&mut String)) {
+        let mut waiting = self.shared.waiting.lock();
+        if waiting.text.len() > LIMIT {
             self.lost.inc();
+            return;
+        }
+        let first = waiting.text.is_empty();
+        write(&mut waiting.text);
+        drop(waiting);
+        if first {
+            self.shared.filled.notify_one();
         }
     }
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        self.queue = None;
+        self.shared.waiting.lock().closed = true;
+        self.shared.filled.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn drain(lines: &Receiver<String>, mut sink: Box<dyn Write + Send>) {
-    let mut batch = String::with_capacity(BATCH);
-    while let Ok(line) = lines.recv() {
-        batch.push_str(&line);
-        while batch.len() < BATCH
-            && let Ok(line) = lines.try_recv()
-        {
-            batch.push_str(&line);
+impl Shared {
+    fn drain(&self, mut sink: Box<dyn Write + Send>) {
+        let mut batch = String::new();
+        loop {
+            let mut waiting = self.waiting.lock();
+            self.filled
+                .wait_while(&mut waiting, |w| w.text.is_empty() && !w.closed);
+            if !waiting.closed {
+                self.filled
+                    .wait_while_for(&mut waiting, |w| !w.closed, GATHER);
+            }
+            std::mem::swap(&mut batch, &mut waiting.text);
+            let last = waiting.closed;
+            drop(waiting);
+            // A log that cannot be written must not stop the router; the next line may succeed again.
+            let _ = sink.write_all(batch.as_bytes()).and_then(|()| sink.flush());
+            batch.clear();
+            if last {
+                return;
+            }
         }
-        // A log that cannot be written must not stop the router; the next line may succeed again.
-        let _ = sink.write_all(batch.as_bytes()).and_then(|()| sink.flush());
-        batch.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_complete_and_in_order_when_the_writer_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("access.log");
+        std::fs::write(&path, "before\n").unwrap();
+        let writer = LogWriter::start(&Output::File(path.clone()), Counter::default()).unwrap();
+        for n in 0..1000 {
+            writer.line(|text| text.push_str(&format!("{n}\n")));
+        }
+        drop(writer);
+        let want: String = (0..1000).map(|n| format!("{n}\n")).collect();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            format!("before\n{want}")
+        );
+    }
+
+    #[test]
+    fn lines_beyond_the_limit_are_dropped_and_counted() {
+        let lost = Counter::default();
+        let writer = LogWriter {
+            shared: Arc::default(),
+            thread: None,
+            lost: lost.clone(),
+        };
+        for _ in 0..12 {
+            writer.line(|text| text.push_str(&"x".repeat(1 << 20)));
+        }
+        assert_eq!(lost.get(), 3);
+        assert!(writer.shared.waiting.lock().text.len() <= LIMIT + (1 << 20));
     }
 }

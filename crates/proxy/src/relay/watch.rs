@@ -74,7 +74,7 @@ pub struct EventWatch {
     hide_usage: bool,
     /// Start of an event whose end is still to come, held until it is known not to be the usage event.
     held: BytesMut,
-    /// The event before was taken out; if its line end is cut in two, the rest goes too.
+    /// The last piece ended with an event that was taken out; if its line end is cut in two, the rest goes too.
     just_hidden: bool,
 }
 
@@ -85,20 +85,30 @@ impl EventWatch {
             self.scanner.push(&piece, |data, _| facts.read_event(data));
             return piece;
         }
-        let mut visible = Visible::new(&piece, &mut self.held);
-        if self.just_hidden && piece.first() == Some(&b'\n') && self.scanner.is_after_cr() {
-            visible.skip_to(1);
+        if piece.is_empty() {
+            return piece;
         }
-        let (facts, just_hidden) = (&mut self.facts, &mut self.just_hidden);
+        // An LF that completes the line end of an event before goes where that event went.
+        let line_end =
+            self.held.is_empty() && self.scanner.is_after_cr() && piece.first() == Some(&b'\n');
+        let mut visible = Visible::new(&piece, &mut self.held);
+        match (line_end, self.just_hidden) {
+            (true, true) => visible.hide_to(1),
+            (true, false) => visible.show_to(1),
+            (false, _) => {}
+        }
+        let facts = &mut self.facts;
+        let mut hidden_to = None;
         self.scanner.push(&piece, |data, end| {
             facts.read_event(data);
-            *just_hidden = is_usage_only(data);
-            if *just_hidden {
-                visible.hide_to(end)
+            if is_usage_only(data) {
+                visible.hide_to(end);
+                hidden_to = Some(end);
             } else {
-                visible.show_to(end)
+                visible.show_to(end);
             }
         });
+        self.just_hidden = hidden_to == Some(piece.len());
         visible.finish()
     }
 
@@ -148,10 +158,6 @@ impl<'a> Visible<'a> {
 
     fn hide_to(&mut self, end: usize) {
         self.held.clear();
-        self.skip_to(end);
-    }
-
-    fn skip_to(&mut self, end: usize) {
         self.copied();
         self.done = end;
     }
