@@ -9,6 +9,7 @@ The router runs as a user would run it: default plugins, a directory of manifest
 scraped every second. Several builds can be compared: --router before=PATH --router after=PATH.
 """
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -317,7 +318,8 @@ def main():
     about = [
         f"{now:%Y-%m-%d}, {cpu_model()}, {os.cpu_count()} CPUs, Linux {os.uname().release}; load average before: {os.getloadavg()[0]:.1f}",
         f"{output('nginx', '-v')}; {output('wrk', '-v').split(' Copyright')[0]}; {output('rustc', '--version')}",
-        *(f"{name}: commit {output('git', '-C', HERE, 'rev-parse', '--short', 'HEAD')}, {path.stat().st_size >> 20} MiB" for name, path in options.routers.items()),
+        *(f"{name}: {path.name} built {datetime.fromtimestamp(path.stat().st_mtime, timezone.utc):%Y-%m-%d %H:%M} UTC, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}" for name, path in options.routers.items()),
+        f"this checkout: commit {output('git', '-C', HERE, 'rev-parse', '--short', 'HEAD')}",
         f"{options.rounds} rounds of {options.secs} s a scenario; proxy on CPU {PROXY_CPU}, client and {ENGINES} engines on CPU {REST_CPU}",
         "; ".join(f"{s}: {SCENARIOS[s][0]} bodies, {SCENARIOS[s][1]} connections" + (f", {EVENTS} events" if SCENARIOS[s][2] is not None else "")
                   + (f" {SCENARIOS[s][2] / 1000:g} ms apart" if SCENARIOS[s][2] else "") for s in options.scenarios),
