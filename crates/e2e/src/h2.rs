@@ -47,16 +47,7 @@ impl H2 {
     /// Posts a body and waits for the whole response.
     pub async fn post(&self, path: &str, body: &str) -> Answer {
         let (head, mut incoming) = self.open(path, body).await.into_parts();
-        let (mut body, mut end) = (Vec::new(), End::Whole);
-        while let Some(frame) = within("more of the body", incoming.frame()).await {
-            match frame {
-                Ok(frame) => body.extend_from_slice(&frame.into_data().unwrap_or_default()),
-                Err(_) => {
-                    end = End::Cut;
-                    break;
-                }
-            }
-        }
+        let (body, end) = rest(&mut incoming).await;
         let text = |v: &http::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
         Answer {
             status: head.status.as_u16(),
@@ -76,4 +67,16 @@ impl H2 {
         drop(self.sender);
         within("the connection ends", self.driver).await.unwrap();
     }
+}
+
+/// The rest of a body and its end. A body may end with a frame without data.
+pub async fn rest(incoming: &mut Incoming) -> (Vec<u8>, End) {
+    let mut body = Vec::new();
+    while let Some(frame) = within("more of the body", incoming.frame()).await {
+        match frame {
+            Ok(frame) => body.extend_from_slice(&frame.into_data().unwrap_or_default()),
+            Err(_) => return (body, End::Cut),
+        }
+    }
+    (body, End::Whole)
 }

@@ -70,14 +70,8 @@ impl<R: AsyncRead + Unpin> Wire<R> {
 
     /// Waits for more bytes. False at the end of the stream, or when the connection broke.
     pub(crate) async fn fill(&mut self) -> bool {
-        let mut part = [0; 16 << 10];
-        match self.io.read(&mut part).await {
-            Ok(0) | Err(_) => false,
-            Ok(n) => {
-                self.ahead.extend_from_slice(&part[..n]);
-                true
-            }
-        }
+        self.ahead.reserve(16 << 10);
+        !matches!(self.io.read_buf(&mut self.ahead).await, Ok(0) | Err(_))
     }
 
     fn consume(&mut self, n: usize) -> Vec<u8> {

@@ -41,13 +41,28 @@ impl Metrics {
         })
     }
 
-    /// Names of the families with this prefix, with their types, in the order of the page.
+    /// The value of a histogram's bucket, summed over the series with this text among their labels. Bounds are compared
+    /// as numbers: `0`, `0.0` and `0e0` are one.
+    #[must_use]
+    pub fn bucket(&self, name: &str, labels: &str, le: f64) -> Option<f64> {
+        let bound = |labels: &str| {
+            let (_, rest) = labels.split_once("le=\"")?;
+            rest.split('"').next()?.parse::<f64>().ok()
+        };
+        self.series(&format!("{name}_bucket"))
+            .filter(|(has, _)| has.contains(labels) && bound(has) == Some(le))
+            .map(|(_, value)| value.parse::<f64>().expect("a value is a number"))
+            .reduce(|sum, value| sum + value)
+    }
+
+    /// Names and types of the families with this prefix, in the order of the page; counters without their `_total`,
+    /// which only some formats have here.
     #[must_use]
     pub fn families(&self, prefix: &str) -> Vec<String> {
         let types = self.page.lines().filter_map(|l| l.strip_prefix("# TYPE "));
         types
             .filter(|l| l.starts_with(prefix))
-            .map(str::to_owned)
+            .map(|l| l.replace("_total counter", " counter"))
             .collect()
     }
 }

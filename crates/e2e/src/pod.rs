@@ -49,7 +49,7 @@ pub struct Seen {
 
 #[derive(Debug)]
 struct State {
-    /// `None`: the page fails.
+    /// `None`: the page is empty.
     gauges: Option<Gauges>,
     scrapes: usize,
     models: Vec<String>,
@@ -152,7 +152,7 @@ impl Pod {
         .await;
     }
 
-    /// Changes its metrics page (`None`: it fails with 500) and waits until the router has read it.
+    /// Changes its metrics page (`None`: it is empty, as of something that is no engine) and waits until the router has read it.
     pub async fn shows(&self, gauges: Option<Gauges>) {
         let before = {
             let mut state = self.state();
@@ -162,6 +162,14 @@ impl Pod {
         // A router reads a pod's page again only after it has dealt with the page before.
         until("the router reads the metrics page twice", async || {
             (self.state().scrapes >= before + 2).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until its metrics page was read so often.
+    pub async fn scraped(&self, count: usize) {
+        until("the router reads the metrics page", async || {
+            (self.state().scrapes >= count).then_some(())
         })
         .await;
     }
@@ -245,7 +253,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
     }
 }
 
-/// The pages that the router reads on its own; empty where they fail.
+/// The pages that the router reads on its own.
 fn page(line: &str, state: &Mutex<State>) -> Option<String> {
     let mut state = state.lock().unwrap();
     if line.starts_with("GET /v1/models ") {

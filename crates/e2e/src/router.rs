@@ -77,7 +77,7 @@ impl Router {
                 (ended.is_some() || serves()).then_some(())
             })
             .await;
-            let ours = !router.setup.flags.iter().any(|f| f.contains("port"));
+            let ours = !router.setup.flags.iter().any(|f| f.ends_with("port"));
             let taken = |l: &String| l.contains("is already in use");
             if !ours || !router.log.lines().iter().any(taken) {
                 break;
@@ -88,26 +88,26 @@ impl Router {
     }
 
     fn spawn(setup: Setup) -> Self {
-        let ports = [free_port(), free_port(), free_port()];
+        let (manifests, config) = (setup.manifests(), setup.router_config());
+        let ports = [free_port(), free_port(), free_port()].map(|port| port.to_string());
+        let usual = [
+            ("--config-source", "file"),
+            ("--config-dir", manifests.to_str().expect("a path in UTF-8")),
+            ("--router-config", config.to_str().expect("a path in UTF-8")),
+            ("--config-sync-period", "50ms"),
+            ("-v", "4"),
+            ("--port", &ports[0]),
+            ("--metrics-port", &ports[1]),
+            ("--debug-port", &ports[2]),
+        ];
+        let given = |flag: &str| setup.flags.iter().position(|f| f == flag);
         let mut command = Command::new(&setup.program);
-        command
-            .arg("--config-source=file")
-            .arg("--config-dir")
-            .arg(setup.manifests())
-            .arg("--router-config")
-            .arg(setup.router_config())
-            .args(["--config-sync-period", "50ms", "-v", "4"]);
-        for (flag, port) in ["--port", "--metrics-port", "--debug-port"]
-            .iter()
-            .zip(ports)
-        {
-            if !setup.flags.iter().any(|given| given == flag) {
-                command.args([flag, port.to_string().as_str()]);
-            }
+        for (flag, value) in usual.into_iter().filter(|(flag, _)| given(flag).is_none()) {
+            command.args([flag, value]);
         }
-        let given = |flag: &str, port: u16| {
-            let at = setup.flags.iter().position(|f| f == flag);
-            at.map_or(port, |at| setup.flags[at + 1].parse().unwrap())
+        let port = |flag: &str, free: &String| {
+            let text = given(flag).map_or(free, |at| &setup.flags[at + 1]);
+            text.parse().expect("a port")
         };
         let mut child = command
             .args(&setup.flags)
@@ -127,9 +127,9 @@ impl Router {
             log.follow(child.stderr.take().unwrap()),
         ];
         Self {
-            port: given("--port", ports[0]),
-            metrics_port: given("--metrics-port", ports[1]),
-            debug_port: given("--debug-port", ports[2]),
+            port: port("--port", &ports[0]),
+            metrics_port: port("--metrics-port", &ports[1]),
+            debug_port: port("--debug-port", &ports[2]),
             setup,
             child,
             readers,

@@ -53,13 +53,15 @@ impl Script {
         Self::reply(status, &[("content-type", "application/json")], body)
     }
 
-    /// A complete event stream, sent at once.
+    /// A complete event stream, each event in a chunk of its own, sent at once.
     #[must_use]
     pub fn events(events: &[&str]) -> Self {
-        let (script, stream) = Self::stream();
-        events.iter().for_each(|e| stream.send(e));
-        stream.finish();
-        script
+        let mut bytes = head_of(200, &[("content-type", "text/event-stream; charset=utf-8")]);
+        events
+            .iter()
+            .for_each(|e| bytes.extend_from_slice(&chunk(e.as_bytes())));
+        bytes.extend_from_slice(&chunk(b""));
+        Self(vec![Step::Send(bytes)])
     }
 
     /// A 200 event stream whose body the test sends piece by piece. Serves one request.
@@ -71,12 +73,9 @@ impl Script {
     /// A chunked response with this head, whose body the test sends piece by piece. Serves one request.
     #[must_use]
     pub fn follow(status: u16, headers: &[(&str, &str)]) -> (Self, Stream) {
-        let mut all = headers.to_vec();
-        all.push(("transfer-encoding", "chunked"));
-        let head = write_head(&format!("HTTP/1.1 {status} Status"), &all);
         let (acts, receiver) = unbounded_channel();
         let script = Self(vec![
-            Step::Send(head.into_bytes()),
+            Step::Send(head_of(status, headers)),
             Step::Follow(Arc::new(Mutex::new(receiver))),
         ]);
         (script, Stream(acts))
@@ -110,6 +109,13 @@ impl Script {
     #[must_use]
     pub fn then_fin(mut self) -> Self {
         self.0.push(Step::Fin);
+        self
+    }
+
+    /// And then nothing, until the gate is open.
+    #[must_use]
+    pub fn then_wait(mut self, gate: &Gate) -> Self {
+        self.0.push(Step::Wait(gate.0.subscribe()));
         self
     }
 
@@ -152,16 +158,12 @@ pub struct Stream(UnboundedSender<Act>);
 impl Stream {
     /// Sends one chunk.
     pub fn send(&self, piece: impl AsRef<[u8]>) {
-        let piece = piece.as_ref();
-        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
-        chunk.extend_from_slice(piece);
-        chunk.extend_from_slice(b"\r\n");
-        self.act(Act::Send(chunk));
+        self.act(Act::Send(chunk(piece.as_ref())));
     }
 
     /// Ends the body in good order.
     pub fn finish(self) {
-        self.act(Act::Send(b"0\r\n\r\n".to_vec()));
+        self.act(Act::Send(chunk(b"")));
     }
 
     /// Closes the connection in the middle of the body.
@@ -178,6 +180,21 @@ impl Stream {
         // The router may have hung up; that is for the test to notice.
         let _ = self.0.send(act);
     }
+}
+
+/// The head of a chunked response.
+fn head_of(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut all = headers.to_vec();
+    all.push(("transfer-encoding", "chunked"));
+    write_head(&format!("HTTP/1.1 {status} Status"), &all).into_bytes()
+}
+
+/// One chunk; an empty one ends the body.
+fn chunk(piece: &[u8]) -> Vec<u8> {
+    let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+    chunk.extend_from_slice(piece);
+    chunk.extend_from_slice(b"\r\n");
+    chunk
 }
 
 /// A chat completion as an engine answers it, with usage 9 + 3.

@@ -66,7 +66,7 @@ impl Setup {
         self
     }
 
-    /// Further flags; of a flag that is repeated the router takes the last.
+    /// Further flags, each with its value in the next item; they take the place of the usual ones.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(|&f| f.to_owned()));

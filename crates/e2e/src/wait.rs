@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Longest wait for anything. Ample, since a test machine may be busy; a test that passes never waits so long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 

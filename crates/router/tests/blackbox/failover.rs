@@ -1,0 +1,299 @@
+//! Pod after pod until one answers, and when not.
+
+use crate::{CHAT, calm, completion, setup};
+use e2e::{End, Pod, Script, event, until};
+use std::time::Duration;
+
+/// The pods that an inference request reached, in order.
+fn visited(pods: &[Pod]) -> Vec<usize> {
+    let mut visits: Vec<_> = pods
+        .iter()
+        .enumerate()
+        .flat_map(|(number, pod)| pod.seen().into_iter().map(move |s| (s.at, number)))
+        .collect();
+    visits.sort_unstable();
+    visits.into_iter().map(|(_, number)| number).collect()
+}
+
+const UNAVAILABLE: &str = r#"{"error":"busy"}"#;
+
+#[tokio::test]
+async fn d4_the_next_best_pod_is_tried_and_that_one_is_recorded() {
+    for failure in [
+        Script::json(500, "{}"),
+        Script::json(503, UNAVAILABLE),
+        Script::json(429, UNAVAILABLE),
+        Script::json(408, UNAVAILABLE),
+        Script::cut(),
+        Script::reset(),
+        // The head of a stream comes at once, while the request still waits in the engine's queue.
+        Script::raw("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n").then_fin(),
+        Script::raw("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n").then_fin(),
+        Script::raw("this is not HTTP\r\n\r\n").then_fin(),
+    ] {
+        let [bad, good] = Pod::several().await;
+        bad.answers(failure.clone());
+        let router = setup().pods(&[&bad, &good]).start().await;
+        // Until the bad pod was the first choice once: what then counts is what the client saw.
+        let mut turn = 0;
+        while bad.seen().is_empty() {
+            turn += 1;
+            let answer = router.chat(&format!("turn {turn}")).await;
+            assert_eq!(answer.status, 200, "{failure:?}");
+            assert_eq!(answer.text(), e2e::chat_answer(), "{failure:?}");
+        }
+        let prompt = format!("turn {turn}");
+        let scores = router.scores("prefix-cache", &prompt).await;
+        assert_eq!(scores, [Some(0), Some(100)], "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_refuses_connections_is_passed_over() {
+    let [dead, good] = Pod::several().await;
+    let router = setup().pods(&[&dead, &good]).start().await;
+    dead.refuse();
+    let log = "cannot connect";
+    let mut turn = 0;
+    while !router
+        .log
+        .lines()
+        .iter()
+        .any(|l| l.contains("attempt failed") && l.contains(log))
+    {
+        turn += 1;
+        let id = format!("turn-{turn}");
+        let answer = router
+            .post_with(CHAT, &[("x-request-id", &id)], completion("x"))
+            .await;
+        assert_eq!(answer.status, 200);
+        let line = router.logged(&id).await;
+        assert_eq!(line["selected_pod"], "m:p1");
+    }
+    assert!(dead.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_error_passes_through_at_once_with_everything() {
+    let pods: [Pod; 3] = Pod::several().await;
+    let router = setup().pods(&[&pods[0], &pods[1], &pods[2]]).start().await;
+    for (number, status) in [400, 401, 403, 404, 409, 413, 422, 499]
+        .into_iter()
+        .enumerate()
+    {
+        let body = format!(r#"{{"error":{{"message":"no {status}"}}}}"#);
+        let headers = [("content-type", "application/json"), ("x-why", "yours")];
+        pods.iter()
+            .for_each(|p| p.answers(Script::reply(status, &headers, &body)));
+        let id = format!("s{status}");
+        let answer = router
+            .post_with(CHAT, &[("x-request-id", &id)], completion("x"))
+            .await;
+        assert_eq!((answer.status, answer.text()), (status, body));
+        assert_eq!(answer.headers.get("x-why"), Some("yours"));
+        assert_eq!(
+            visited(&pods).len(),
+            number + 1,
+            "{status}: one pod was asked"
+        );
+        let line = router.logged(&id).await;
+        assert_eq!(
+            (&line["upstream_attempts"], &line["error_origin"]),
+            (&1.into(), &"upstream".into())
+        );
+    }
+    let entries = router
+        .metrics()
+        .await
+        .value("kthena_router_prefix_cache_entries", &[]);
+    assert_eq!(entries, Some(0.0), "a refused request records nothing");
+}
+
+#[tokio::test]
+async fn d3_after_the_first_byte_nothing_is_tried_again_and_nothing_is_recorded() {
+    for broken in [false, true] {
+        let [a, b] = Pod::several().await;
+        let pods = [a, b];
+        let router = setup().pods(&[&pods[0], &pods[1]]).start().await;
+        let mut streams = Vec::new();
+        for pod in &pods {
+            let (script, stream) = Script::stream();
+            pod.next(script);
+            streams.push(stream);
+        }
+        let mut client = router.connect().await;
+        let id = [("x-request-id", "cut")];
+        client
+            .request("POST", CHAT, &id, crate::streamed("x"))
+            .await;
+        let number = until("a pod is asked", async || visited(&pods).first().copied()).await;
+        let stream = streams.remove(number);
+        stream.send(event("first"));
+        assert_eq!(client.head().await.status, 200);
+        client.expect(event("first")).await;
+        if broken {
+            stream.rst();
+        } else {
+            stream.fin();
+        }
+        assert_eq!(client.rest().await, (Vec::new(), End::Cut));
+        let line = router.logged("cut").await;
+        assert_eq!(line["status_code"], 200);
+        assert_eq!(
+            (&line["error"]["type"], &line["error_origin"]),
+            (&"proxy".into(), &"upstream".into())
+        );
+        assert_eq!(visited(&pods).len(), 1);
+        assert_eq!(router.scores("prefix-cache", "x").await, [Some(0), Some(0)]);
+    }
+}
+
+#[tokio::test]
+async fn when_all_fail_the_last_engines_answer_goes_to_the_client() {
+    let pods: [Pod; 2] = Pod::several().await;
+    let headers = [("content-type", "application/json"), ("retry-after", "7")];
+    pods.iter()
+        .for_each(|p| p.answers(Script::reply(429, &headers, UNAVAILABLE)));
+    let router = setup().pods(&[&pods[0], &pods[1]]).start().await;
+    let answer = router.chat("x").await;
+    assert_eq!((answer.status, answer.text().as_str()), (429, UNAVAILABLE));
+    assert_eq!(answer.headers.get("retry-after"), Some("7"));
+    assert_eq!(visited(&pods).len(), 2);
+    // An engine that answered counts more than one that did not, in whatever order they were asked.
+    pods[0].answers(Script::cut());
+    let answer = router.chat("x").await;
+    assert_eq!((answer.status, answer.text().as_str()), (429, UNAVAILABLE));
+}
+
+#[tokio::test]
+async fn when_no_pod_answers_the_router_says_503() {
+    let pods: [Pod; 2] = Pod::several().await;
+    pods.iter().for_each(|p| p.answers(Script::cut()));
+    let router = setup().pods(&[&pods[0], &pods[1]]).start().await;
+    let id = [("x-request-id", "none")];
+    let answer = router.post_with(CHAT, &id, completion("x")).await;
+    assert_eq!(
+        answer.error(),
+        (503, "proxy".into(), "request to all pods failed".into())
+    );
+    let line = router.logged("none").await;
+    assert_eq!(
+        (&line["status_code"], &line["upstream_attempts"]),
+        (&503.into(), &2.into())
+    );
+    let said = line["error"]["message"].as_str().unwrap();
+    assert!(
+        said.starts_with("request processing failed: default/m:p"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn five_pods_are_tried_and_none_twice() {
+    let pods: [Pod; 7] = Pod::several().await;
+    pods.iter()
+        .for_each(|p| p.answers(Script::json(503, UNAVAILABLE)));
+    let all: Vec<&Pod> = pods.iter().collect();
+    let router = setup().pods(&all).start().await;
+    assert_eq!(router.chat("x").await.status, 503);
+    let mut tried = visited(&pods);
+    assert_eq!(tried.len(), 5);
+    tried.sort_unstable();
+    tried.dedup();
+    assert_eq!(tried.len(), 5);
+}
+
+#[tokio::test]
+async fn retry_attempts_caps_the_number_of_pods() {
+    let pods: [Pod; 4] = Pod::several().await;
+    pods.iter()
+        .for_each(|p| p.answers(Script::json(503, UNAVAILABLE)));
+    let all: Vec<&Pod> = pods.iter().collect();
+    let policy = "  trafficPolicy:\n    retry: {attempts: 2, retryInterval: 1ms}\n";
+    let router = setup().server(&all, policy).start().await;
+    assert_eq!(router.chat("x").await.status, 503);
+    assert_eq!(visited(&pods).len(), 2);
+}
+
+#[tokio::test]
+async fn retry_interval_lies_between_two_attempts() {
+    let pods: [Pod; 2] = Pod::several().await;
+    pods.iter()
+        .for_each(|p| p.answers(Script::json(503, UNAVAILABLE)));
+    let policy = "  trafficPolicy:\n    retry: {attempts: 5, retryInterval: 300ms}\n";
+    let router = setup().server(&[&pods[0], &pods[1]], policy).start().await;
+    assert_eq!(router.chat("x").await.status, 503);
+    let [a, b] = pods.each_ref().map(|p| p.only().at);
+    let gap = a.max(b) - a.min(b);
+    // The second request may be read late, never early; the first may be read a little late.
+    assert!(gap >= Duration::from_millis(250), "{gap:?}");
+}
+
+#[tokio::test]
+async fn retry_interval_ends_when_the_client_leaves() {
+    let pods: [Pod; 2] = Pod::several().await;
+    pods.iter()
+        .for_each(|p| p.answers(Script::json(503, UNAVAILABLE)));
+    let policy = "  trafficPolicy:\n    retry: {attempts: 5, retryInterval: 1h}\n";
+    let router = setup().server(&[&pods[0], &pods[1]], policy).start().await;
+    let mut client = router.connect().await;
+    client
+        .request("POST", CHAT, &[("x-request-id", "gone")], completion("x"))
+        .await;
+    router.log.has("attempt failed").await;
+    drop(client);
+    let line = router.logged("gone").await;
+    assert_eq!(line["status_code"], 499);
+    assert_eq!(line["error"]["type"], "client_disconnected");
+    assert_eq!(visited(&pods).len(), 1);
+}
+
+#[tokio::test]
+async fn a_stale_kept_connection_is_replaced_by_a_new_one_to_the_same_pod() {
+    for stale in [Script::cut(), Script::reset()] {
+        let pod = Pod::start().await;
+        let router = calm(&pod).await;
+        assert_eq!(router.chat("x").await.status, 200);
+        // The engine closes the connection just when the next request comes on it.
+        pod.next(stale.clone());
+        let id = [("x-request-id", "again")];
+        let answer = router.post_with(CHAT, &id, completion("y")).await;
+        let on: Vec<_> = pod.seen().iter().map(|s| s.connection).collect();
+        assert_eq!((answer.status, on), (200, vec![0, 0, 1]), "{stale:?}");
+        // It is no attempt at another pod.
+        assert_eq!(router.logged("again").await["upstream_attempts"], 1);
+    }
+}
+
+#[tokio::test]
+async fn a_new_connection_that_fails_is_not_tried_again_on_the_same_pod() {
+    let pod = Pod::start().await;
+    pod.answers(Script::cut());
+    let router = setup().pods(&[&pod]).start().await;
+    assert_eq!(router.chat("x").await.status, 503);
+    assert_eq!(pod.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn timeout_bounds_the_wait_for_headers() {
+    let pods: [Pod; 2] = Pod::several().await;
+    let [slow, good] = &pods;
+    slow.answers(Script::hang());
+    let policy =
+        "  trafficPolicy:\n    timeout: 1s\n    retry: {attempts: 5, retryInterval: 1ms}\n";
+    let router = setup().server(&[slow, good], policy).start().await;
+    let mut turn = 0;
+    while slow.seen().is_empty() {
+        turn += 1;
+        assert_eq!(router.chat(&format!("turn {turn}")).await.status, 200);
+    }
+    slow.left(1).await;
+    router
+        .log
+        .has("no response headers within the timeout")
+        .await;
+    assert_eq!(
+        router.scores("prefix-cache", &format!("turn {turn}")).await,
+        [Some(0), Some(100)]
+    );
+}

@@ -1,0 +1,230 @@
+//! The metrics page: names, labels and values.
+
+use crate::{CHAT, completion, setup};
+use e2e::{Pod, Script};
+
+#[tokio::test]
+async fn the_families_and_their_types() {
+    let pod = Pod::start().await;
+    let config = e2e::scheduler(&[("prefix-cache", 1)], "{maxHashCacheSize: 1}");
+    let router = setup().pods(&[&pod]).config(&config).start().await;
+    // The second one evicts the first: a family without a series need not be on the page.
+    router.chat("x").await;
+    router.chat("y").await;
+    let metrics = router.metrics().await;
+    assert_eq!(
+        metrics.families("kthena_router_"),
+        [
+            "kthena_router_requests counter",
+            "kthena_router_request_duration_seconds histogram",
+            "kthena_router_tokens counter",
+            "kthena_router_scheduler_plugin_duration_seconds histogram",
+            "kthena_router_active_requests gauge",
+            "kthena_router_active_downstream_requests gauge",
+            "kthena_router_active_upstream_requests gauge",
+            "kthena_router_prefix_cache_match_ratio histogram",
+            "kthena_router_prefix_cache_evictions counter",
+            "kthena_router_prefix_cache_entries gauge",
+            "kthena_router_access_log_lost_lines counter",
+            "kthena_router_scrape_failures counter",
+            "kthena_router_build_info gauge",
+        ]
+    );
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    assert_eq!(
+        metrics.value("kthena_router_build_info", &version),
+        Some(1.0)
+    );
+    for name in [
+        "process_resident_memory_bytes",
+        "process_open_fds",
+        "process_cpu_seconds_total",
+    ] {
+        assert!(metrics.value(name, &[]).is_some(), "{name}");
+    }
+    assert_eq!(router.get(router.metrics_port, "/").await.status, 404);
+}
+
+#[tokio::test]
+async fn g1_match_ratio_is_observed_once_for_each_scoring() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    let prompt = crate::text(1, 1280);
+    let other = prompt[..640].to_owned() + &crate::text(2, 640);
+    for prompt in [&prompt, &prompt, &other] {
+        router.post("/v1/completions", completion(prompt)).await;
+    }
+    // A dry run observes nothing.
+    router.explain("/v1/completions", completion(&prompt)).await;
+    let metrics = router.metrics().await;
+    let name = "kthena_router_prefix_cache_match_ratio";
+    let bucket = |le| metrics.bucket(name, "model=\"m\"", le);
+    assert_eq!(bucket(0.0), Some(1.0), "the first one is a miss");
+    assert_eq!(bucket(0.25), Some(1.0));
+    assert_eq!(bucket(0.5), Some(2.0), "half of the last one");
+    assert_eq!(bucket(0.99), Some(2.0));
+    assert_eq!(bucket(1.0), Some(3.0));
+    assert_eq!(bucket(f64::INFINITY), Some(3.0));
+    assert_eq!(
+        metrics.value(&format!("{name}_sum"), &[("model", "m")]),
+        Some(1.5)
+    );
+    let labels: Vec<_> = metrics
+        .series("kthena_router_prefix_cache_match_ratio_count")
+        .collect();
+    assert_eq!(labels, [("model=\"m\"", "3")]);
+}
+
+#[tokio::test]
+async fn g2_evictions_are_a_counter_with_the_model() {
+    let pod = Pod::start().await;
+    let config = e2e::scheduler(&[("prefix-cache", 1)], "{maxHashCacheSize: 5}");
+    let router = setup().pods(&[&pod]).config(&config).start().await;
+    for seed in 1..4 {
+        router
+            .post("/v1/completions", completion(&crate::text(seed, 320)))
+            .await;
+    }
+    let metrics = router.metrics().await;
+    let series: Vec<_> = metrics
+        .series("kthena_router_prefix_cache_evictions_total")
+        .collect();
+    assert_eq!(series, [("model=\"m\"", "10")]);
+}
+
+#[tokio::test]
+async fn g3_entries_are_a_gauge_without_labels() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    let entries = async || {
+        let metrics = router.metrics().await;
+        let series = metrics.series("kthena_router_prefix_cache_entries");
+        series
+            .map(|(l, v)| (l.to_owned(), v.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    let just = |count: &str| vec![(String::new(), count.to_owned())];
+    assert_eq!(entries().await, just("0"));
+    router
+        .post("/v1/completions", completion(&crate::text(1, 320)))
+        .await;
+    assert_eq!(entries().await, just("5"));
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_how_they_ended() {
+    let pod = Pod::start().await;
+    let router = setup().server(&[&pod], "  model: real\n").start().await;
+    router.chat("x").await;
+    router.chat("x").await;
+    pod.next(Script::json(404, "{}"));
+    router.chat("x").await;
+    router
+        .post(CHAT, completion("x").replace("\"m\"", "\"no-such\""))
+        .await;
+    router.post(CHAT, "{").await;
+    router
+        .post("/v1/invented/by/a/client", completion("x"))
+        .await;
+    let metrics = router.metrics().await;
+    let name = "kthena_router_requests_total";
+    let bound = [
+        ("model_route", "default/m"),
+        ("backend_type", "model_server"),
+        ("backend_name", "default/m"),
+        ("upstream_model", "real"),
+    ];
+    let none = [
+        ("model_route", "none"),
+        ("backend_type", "unresolved"),
+        ("backend_name", "none"),
+        ("upstream_model", "none"),
+    ];
+    for (labels, backend, count) in [
+        (
+            [
+                ("model", "m"),
+                ("path", CHAT),
+                ("status_code", "200"),
+                ("error_type", "successful_request"),
+            ],
+            bound,
+            2.0,
+        ),
+        (
+            [
+                ("model", "m"),
+                ("path", CHAT),
+                ("status_code", "404"),
+                ("error_type", "request_failed"),
+            ],
+            bound,
+            1.0,
+        ),
+        (
+            [
+                ("model", "m"),
+                ("path", "other"),
+                ("status_code", "200"),
+                ("error_type", "successful_request"),
+            ],
+            bound,
+            1.0,
+        ),
+        (
+            [
+                ("model", "unknown"),
+                ("path", CHAT),
+                ("status_code", "404"),
+                ("error_type", "route_not_found"),
+            ],
+            none,
+            1.0,
+        ),
+        (
+            [
+                ("model", "unknown"),
+                ("path", CHAT),
+                ("status_code", "400"),
+                ("error_type", "request_parsing"),
+            ],
+            none,
+            1.0,
+        ),
+    ] {
+        let all: Vec<_> = labels.into_iter().chain(backend).collect();
+        assert_eq!(
+            metrics.value(name, &all),
+            Some(count),
+            "{all:?}\n{}",
+            metrics.page
+        );
+    }
+    assert_eq!(metrics.value(name, &[]), Some(6.0), "and no others");
+    let durations = metrics.value(
+        "kthena_router_request_duration_seconds_count",
+        &[("model", "m")],
+    );
+    assert_eq!(durations, Some(4.0));
+}
+
+#[tokio::test]
+async fn each_plugin_has_its_times() {
+    let pod = Pod::start().await;
+    let config = e2e::scheduler(&[("prefix-cache", 1), ("gpu-usage", 1)], "{}");
+    let router = setup().pods(&[&pod]).config(&config).start().await;
+    router.chat("x").await;
+    let metrics = router.metrics().await;
+    for (plugin, kind) in [
+        ("least-request", "filter"),
+        ("prefix-cache", "score"),
+        ("gpu-usage", "score"),
+    ] {
+        let labels = [("model", "m"), ("plugin", plugin), ("type", kind)];
+        let count = metrics.value(
+            "kthena_router_scheduler_plugin_duration_seconds_count",
+            &labels,
+        );
+        assert_eq!(count, Some(1.0), "{plugin}");
+    }
+}
