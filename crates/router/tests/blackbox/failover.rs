@@ -266,6 +266,22 @@ async fn a_stale_kept_connection_is_replaced_by_a_new_one_to_the_same_pod() {
 }
 
 #[tokio::test]
+async fn connections_that_the_engine_closes_while_idle_are_no_failures() {
+    let pod = Pod::start().await;
+    // After each answer, and without a word: the next request may come before the close or after it.
+    pod.answers(Script::json(200, e2e::chat_answer()).then_fin());
+    let router = setup().pods(&[&pod]).start().await;
+    let mut client = router.connect().await;
+    for number in 0..50 {
+        client
+            .request("POST", CHAT, &[], completion(&number.to_string()))
+            .await;
+        assert_eq!(client.answer().await.status, 200, "request {number}");
+    }
+    assert_eq!(pod.seen().len(), 50);
+}
+
+#[tokio::test]
 async fn a_new_connection_that_fails_is_not_tried_again_on_the_same_pod() {
     let pod = Pod::start().await;
     pod.answers(Script::cut());

@@ -299,3 +299,36 @@ async fn a_response_without_a_length_ends_with_the_pods_connection() {
         ("to the end", End::Whole)
     );
 }
+
+#[tokio::test]
+async fn a_form_passes_and_only_its_model_changes() {
+    let pod = Pod::start().await;
+    let router = setup()
+        .server(&[&pod], "  model: whisper-large\n")
+        .start()
+        .await;
+    let audio: Vec<u8> = (0..=255).cycle().take(70_000).collect();
+    let mut form =
+        b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n"
+            .to_vec();
+    form.extend_from_slice(&audio);
+    let tail = "\r\n--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b--\r\n";
+    let wanted = [
+        &form[..],
+        tail.replace("\r\nm\r\n", "\r\nwhisper-large\r\n")
+            .as_bytes(),
+    ]
+    .concat();
+    form.extend_from_slice(tail.as_bytes());
+    let headers = [("Content-Type", "multipart/form-data; boundary=b")];
+    let answer = router
+        .post_with("/v1/audio/transcriptions", &headers, &form)
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = pod.only();
+    assert!(seen.body == wanted, "the form arrives with another model");
+    assert_eq!(
+        seen.headers.all("content-type"),
+        ["multipart/form-data; boundary=b"]
+    );
+}

@@ -15,6 +15,7 @@ mod logs;
 mod metrics;
 mod prefix;
 mod reload;
+mod routes;
 mod shutdown;
 mod startup;
 mod streaming;

@@ -223,3 +223,17 @@ async fn a_broken_answer_with_a_length_ends_uncleanly() {
     assert_eq!(client.rest().await, (Vec::new(), End::Cut));
     assert_eq!(router.scores("prefix-cache", "x").await, [Some(0)]);
 }
+
+#[tokio::test]
+async fn bytes_that_came_just_before_a_break_reach_the_client() {
+    let pod = Pod::start().await;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
+    // In one write, so that the router meets the first byte and the end together.
+    pod.answers(Script::raw(format!("{head}{{\"half\":")).then_fin());
+    let router = setup().pods(&[&pod]).start().await;
+    let answer = router.chat("x").await;
+    assert_eq!(
+        (answer.status, answer.text().as_str(), answer.end),
+        (200, "{\"half\":", End::Cut)
+    );
+}
