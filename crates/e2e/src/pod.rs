@@ -4,6 +4,7 @@ use crate::message::{Framing, Headers, Wire, framing};
 use crate::script::{Act, Script, Step, chat_answer};
 use crate::until;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::io::AsyncWriteExt;
@@ -305,6 +306,10 @@ async fn play(
                 Ok(written) => written,
                 Err(end) => return end,
             },
+            Step::Flood(written) => {
+                flood(&written, wire, write).await;
+                false
+            }
             Step::Hang => {
                 hung_up(wire).await;
                 false
@@ -339,6 +344,19 @@ async fn follow(
             }
             Some(Act::Fin) => return Err(Played::Fin),
             Some(Act::Rst) => return Err(Played::Rst),
+        }
+    }
+}
+
+async fn flood(written: &AtomicUsize, wire: &mut Wire<OwnedReadHalf>, write: &mut OwnedWriteHalf) {
+    let piece = vec![b'a'; 64 << 10];
+    loop {
+        tokio::select! {
+            result = write.write(&piece) => match result {
+                Ok(count) => { written.fetch_add(count, Relaxed); }
+                Err(_) => return,
+            },
+            () = hung_up(wire) => return,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::message::write_head;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, watch};
 
@@ -14,6 +15,8 @@ pub(crate) enum Step {
     Wait(watch::Receiver<bool>),
     /// Do what the test says, until it says no more.
     Follow(Arc<Mutex<UnboundedReceiver<Act>>>),
+    /// Write pieces without end, and count their bytes.
+    Flood(Arc<AtomicUsize>),
     /// Do nothing, until the router hangs up.
     Hang,
     /// Close the connection.
@@ -79,6 +82,18 @@ impl Script {
             Step::Follow(Arc::new(Mutex::new(receiver))),
         ]);
         (script, Stream(acts))
+    }
+
+    /// A response without end. Returns the count of its bytes that were written so far.
+    #[must_use]
+    pub fn endless() -> (Self, Arc<AtomicUsize>) {
+        let written = Arc::new(AtomicUsize::new(0));
+        let head = write_head("HTTP/1.1 200 OK", &[("content-type", "text/plain")]);
+        let script = Self(vec![
+            Step::Send(head.into_bytes()),
+            Step::Flood(Arc::clone(&written)),
+        ]);
+        (script, written)
     }
 
     /// These bytes as they are.

@@ -1,8 +1,9 @@
 //! Bodies that are too large, however they come.
 
 use crate::{CHAT, completion, setup};
-use e2e::{Pod, Router};
+use e2e::{Pod, Router, Script, until};
 use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
 
 const LIMIT: usize = 10_000;
 
@@ -99,4 +100,29 @@ async fn a_body_of_many_mebibytes_passes_under_the_default_limit() {
         pod.only().body == body.as_bytes(),
         "8 MiB arrive as they were"
     );
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_the_pod_back_and_not_the_routers_memory() {
+    let pod = Pod::start().await;
+    let (script, written) = Script::endless();
+    pod.next(script);
+    let router = setup().pods(&[&pod]).start().await;
+    let mut client = router.connect().await;
+    client.request("POST", CHAT, &[], completion("x")).await;
+    client.head().await;
+    // Stalled: the same count in 40 looks one after the other.
+    let (mut last, mut same) = (0, 0);
+    until("the pod is held back", async || {
+        let now = written.load(Relaxed);
+        same = if now == last && now > 0 { same + 1 } else { 0 };
+        last = now;
+        (same == 40).then_some(())
+    })
+    .await;
+    // What the four socket buffers hold.
+    assert!(last < 64 << 20, "{last} bytes");
+    assert_eq!(router.chat("y").await.status, 200, "others are served");
+    drop(client);
+    pod.left(1).await;
 }
