@@ -1,7 +1,7 @@
 //! The log and the access log, as people and parsers read them.
 
 use crate::{CHAT, COMPLETIONS, completion, setup};
-use e2e::{Pod, Script, scheduler};
+use e2e::{Pod, Script, scheduler, until};
 
 /// A line of the log without its klog prefix.
 fn message(line: &str) -> &str {
@@ -54,6 +54,33 @@ async fn h1_no_scores_below_verbosity_4() {
         .await;
     router.logged("r").await;
     assert!(!router.log.lines().iter().any(|l| l.contains("Score")));
+}
+
+#[tokio::test]
+async fn h1_the_lines_of_one_request_stay_together() {
+    let [a, b] = Pod::several().await;
+    let router = setup().pods(&[&a, &b]).start().await;
+    let mut clients = Vec::new();
+    for number in 0..30 {
+        let mut client = router.connect().await;
+        let body = completion(&number.to_string());
+        client.request("POST", COMPLETIONS, &[], body).await;
+        clients.push(client);
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().await.status, 200);
+    }
+    let scores = async || {
+        let lines = router.log.lines().into_iter();
+        let scores: Vec<_> = lines.filter(|l| l.contains("Score")).collect();
+        (scores.len() == 30 * 6).then_some(scores)
+    };
+    let lines = until("six lines of each request", scores).await;
+    for request in lines.chunks(6) {
+        let starts = request.iter().map(|l| &message(l)[..6]);
+        let wanted = ["ScoreP", "Pod: d", "Pod: d", "Final ", "  Pod:", "  Pod:"];
+        assert!(starts.eq(wanted), "{request:#?}");
+    }
 }
 
 /// A line with its time, id of the process and durations taken out.

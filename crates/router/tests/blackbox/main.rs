@@ -14,6 +14,7 @@ mod load;
 mod logs;
 mod metrics;
 mod prefix;
+mod protocol;
 mod reload;
 mod routes;
 mod shutdown;

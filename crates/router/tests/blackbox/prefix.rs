@@ -229,6 +229,49 @@ async fn e2_a_full_list_drops_its_oldest_entries_and_counts_them() {
 }
 
 #[tokio::test]
+async fn e5_all_entries_together_are_bounded_by_the_pods() {
+    let pods: [Pod; 2] = Pod::several().await;
+    let config = scheduler(&[("prefix-cache", 1)], "{maxHashCacheSize: 30}");
+    let router = setup()
+        .pods(&[&pods[0], &pods[1]])
+        .config(&config)
+        .start()
+        .await;
+    let mut most = 0.0_f64;
+    for seed in 1..=40 {
+        router
+            .post(COMPLETIONS, completion(&text(seed, 1280)))
+            .await;
+        let metrics = router.metrics().await;
+        let entries = metrics.value("kthena_router_prefix_cache_entries", &[]);
+        most = most.max(entries.expect("the gauge is there"));
+    }
+    assert!(pods.iter().all(|p| p.seen().len() > 1));
+    assert_eq!(most, 60.0);
+}
+
+#[tokio::test]
+async fn pods_of_one_name_in_two_namespaces_are_two() {
+    let pods: [Pod; 2] = Pod::several().await;
+    let elsewhere = |text: String| text.replace("  name: m\n", "  name: m\n  namespace: other\n");
+    let server = elsewhere(e2e::model_server("m", &[&pods[1]], ""));
+    let route = elsewhere(e2e::model_route("m", "theirs", "m"));
+    let router = setup()
+        .pods(&[&pods[0]])
+        .manifest("other-server.yaml", &server)
+        .manifest("other-route.yaml", &route)
+        .start()
+        .await;
+    router.chat("x").await;
+    let theirs = completion("x").replace("\"m\"", "\"theirs\"");
+    router.post(COMPLETIONS, &theirs).await;
+    assert_eq!(pods.each_ref().map(|p| p.seen().len()), [1, 1]);
+    let plan = router.explain(COMPLETIONS, &theirs).await;
+    assert_eq!(plan["candidates"][0]["pod"], "other/m:p0");
+    assert_eq!(plan["candidates"][0]["scores"]["prefix-cache"], 100);
+}
+
+#[tokio::test]
 async fn c10_ties_are_spread_over_the_pods() {
     let pods: [Pod; 3] = Pod::several().await;
     let router = setup().pods(&[&pods[0], &pods[1], &pods[2]]).start().await;
