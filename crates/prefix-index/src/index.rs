@@ -37,17 +37,10 @@ pub struct PrefixIndex {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) pods: HashMap<PodId, Held>,
+    /// What each pod holds.
+    pub(crate) pods: HashMap<PodId, Lru>,
     pub(crate) postings: Postings,
     pub(crate) entries: usize,
-}
-
-/// What one pod holds.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) lru: Lru,
-    /// Its entries are being removed; it takes no new ones.
-    pub(crate) leaving: bool,
 }
 
 impl PrefixIndex {
@@ -68,10 +61,7 @@ impl PrefixIndex {
 
     /// Lets a pod hold entries. Nothing happens if it may already, or while it is being forgotten: an id is never reused.
     pub fn admit(&self, pod: PodId) {
-        self.state.write().pods.entry(pod).or_insert_with(|| Held {
-            lru: Lru::new(),
-            leaving: false,
-        });
+        self.state.write().pods.entry(pod).or_insert_with(Lru::new);
     }
 
     /// Removes a pod and all its entries, and returns how many there were. Later records for it do nothing.
@@ -79,10 +69,6 @@ impl PrefixIndex {
     /// Oldest entries go first, so the pod's entries stay prefix-closed for the look-ups in between.
     pub fn forget(&self, pod: PodId) -> usize {
         let mut state = self.state.write();
-        match state.pods.get_mut(&pod) {
-            Some(held) if !held.leaving => held.leaving = true,
-            _ => return 0,
-        }
         let mut removed = 0;
         loop {
             let step = state.drop_oldest(pod, FORGET_STEP);
@@ -147,11 +133,7 @@ impl State {
             postings,
             entries,
         } = self;
-        let Some(Held {
-            lru,
-            leaving: false,
-        }) = pods.get_mut(&pod)
-        else {
+        let Some(lru) = pods.get_mut(&pod) else {
             return Recorded::default();
         };
 
@@ -176,7 +158,7 @@ impl State {
 
     /// Drops up to `count` least recently used entries of a pod and returns how many there were.
     fn drop_oldest(&mut self, pod: PodId, count: usize) -> usize {
-        let Some(Held { lru, .. }) = self.pods.get_mut(&pod) else {
+        let Some(lru) = self.pods.get_mut(&pod) else {
             return 0;
         };
         let victims: SmallVec<[u64; 128]> = lru

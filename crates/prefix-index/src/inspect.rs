@@ -16,7 +16,7 @@ impl PrefixIndex {
         state
             .pods
             .get(&pod)
-            .map(|held| held.lru.oldest_first().map(|(hash, _)| hash).collect())
+            .map(|lru| lru.oldest_first().map(|(hash, _)| hash).collect())
             .unwrap_or_default()
     }
 
@@ -28,17 +28,17 @@ impl PrefixIndex {
     pub fn check_invariants(&self) -> Result<(), String> {
         let state = self.state.read();
         let mut listed = 0;
-        for (pod, held) in &state.pods {
-            held.lru.check().map_err(|e| format!("{pod:?}: {e}"))?;
-            if held.lru.len() > self.capacity {
+        for (pod, lru) in &state.pods {
+            lru.check().map_err(|e| format!("{pod:?}: {e}"))?;
+            if lru.len() > self.capacity {
                 return Err(format!(
                     "{pod:?} holds {} of at most {} entries",
-                    held.lru.len(),
+                    lru.len(),
                     self.capacity
                 ));
             }
-            listed += held.lru.len();
-            for (hash, slot) in held.lru.oldest_first() {
+            listed += lru.len();
+            for (hash, slot) in lru.oldest_first() {
                 if state.postings.slot(hash, *pod) != Some(slot) {
                     return Err(format!(
                         "{pod:?} lists block {hash:x} at {slot}, the map does not"

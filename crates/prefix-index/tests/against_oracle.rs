@@ -87,31 +87,40 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Long prompts over two pods of large capacity: many blocks between the places where the holders change.
+    /// Long prompts, many blocks between the places where the holders change; and few holders among many candidates
+    /// as well as many holders and few candidates.
     #[test]
-    fn same_as_the_oracle_for_long_prompts(
-        cuts in prop::collection::vec((0usize..300, 0u32..12), 1..12),
-        look in 1usize..300,
+    fn same_as_the_oracle_for_long_prompts_and_many_pods(
+        shared in prop::collection::vec(0usize..130, 1..5),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0u32..40), 1..50),
+        single in (0usize..130, 0u32..40),
+        candidates in prop_oneof![
+            prop::collection::btree_set(0u32..42, 0..4),
+            prop::collection::btree_set(0u32..3, 1..3),
+            prop::collection::btree_set(0u32..42, 20..42),
+        ],
+        look in 1usize..130,
         k in 1usize..8,
         draw in any::<u64>(),
     ) {
-        let text: String = (0..300).map(|i| char::from(b'a' + (i * i % 23) as u8)).collect();
+        let text: String = (0..130).map(|i| char::from(b'a' + (i * i % 23) as u8)).collect();
         let (index, mut oracle) = (PrefixIndex::new(1000), Oracle::new(1000));
-        let pods: Vec<_> = (0..12).map(PodId).collect();
-        for &pod in &pods {
+        for pod in (0..40).map(PodId) {
             index.admit(pod);
             oracle.admit(pod);
         }
-        for (cut, pod) in cuts {
+        let cuts = cuts.into_iter().map(|(at, pod)| (*at.get(&shared), pod));
+        for (cut, pod) in cuts.chain([single]) {
             let hashes = hashes(&text[..cut]);
             index.record(PodId(pod), &hashes);
             oracle.record(PodId(pod), &hashes);
         }
-        let hashes = hashes(&text[..look]);
+        let (hashes, pods) = (hashes(&text[..look]), candidates.into_iter().map(PodId).collect::<Vec<_>>());
         let mut out = vec![0; pods.len()];
         let best = index.longest_matches(&hashes, &pods, k, draw, &mut out);
         oracle.judge(&hashes, &pods, k, &out, best);
+        index.check_invariants().expect("consistent");
     }
 }
