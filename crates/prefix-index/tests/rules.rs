@@ -225,3 +225,17 @@ fn absurd_capacity_allocates_nothing() {
     index.record(PodId(0), &hashes("abc"));
     assert_eq!(index.len(), 3);
 }
+
+#[test]
+fn first_and_last_pods_are_found_in_lists_of_any_length() {
+    let all: Vec<_> = (0..30).collect();
+    for holder in [0, 15, 29] {
+        let index = index(100, 30);
+        index.record(PodId(holder), &hashes("abc"));
+        let found = look(&index, "abc", &all, 5, 0);
+        assert_eq!((found[holder as usize], found.iter().sum::<u32>()), (3, 3));
+        record_all(&index, 30, "abc");
+        assert_eq!(look(&index, "abc", &[holder], 5, 0), [3]);
+        assert_eq!(look(&index, "abc", &all, 30, 0), [3; 30]);
+    }
+}
