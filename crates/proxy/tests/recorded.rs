@@ -27,7 +27,8 @@ fn body(recorded: &[u8]) -> (String, Vec<u8>) {
             .windows(2)
             .position(|w| w == b"\r\n")
             .expect("a chunk size");
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+        let digits = std::str::from_utf8(&rest[..end]).expect("digits");
+        let size = usize::from_str_radix(digits, 16).expect("a chunk size");
         if size == 0 {
             return (kind, out);
         }

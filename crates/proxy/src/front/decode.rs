@@ -60,8 +60,8 @@ impl Coding {
                 .and_then(|decoder| read_all(decoder, limit)),
         };
         match result {
-            Ok(bytes) if bytes.len() > limit => Err(Refusal::TooLarge { limit }),
-            Ok(bytes) => Ok(bytes.into()),
+            Ok(Decoded::Whole(bytes)) => Ok(bytes.into()),
+            Ok(Decoded::TooLong) => Err(Refusal::TooLarge { limit }),
             Err(error) => Err(Refusal::BadCoding {
                 coding: self.name(),
                 why: error.to_string(),
@@ -75,10 +75,21 @@ fn is_zlib(input: &[u8]) -> bool {
     matches!(input, [a, b, ..] if a & 0x0f == 8 && u16::from_be_bytes([*a, *b]) % 31 == 0)
 }
 
-fn read_all(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+/// Reads up to `limit` bytes and looks whether there is one more. The buffer never grows past the limit.
+fn read_all(mut decoder: impl Read, limit: usize) -> io::Result<Decoded> {
     let mut out = Vec::new();
-    decoder.take(limit as u64 + 1).read_to_end(&mut out)?;
-    Ok(out)
+    decoder.by_ref().take(limit as u64).read_to_end(&mut out)?;
+    let ended = out.len() < limit || decoder.read(&mut [0])? == 0;
+    Ok(if ended {
+        Decoded::Whole(out)
+    } else {
+        Decoded::TooLong
+    })
+}
+
+enum Decoded {
+    Whole(Vec<u8>),
+    TooLong,
 }
 
 #[cfg(test)]

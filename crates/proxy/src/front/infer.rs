@@ -169,7 +169,7 @@ fn origin_form(uri: &Uri) -> Uri {
 fn response(head: http::response::Parts, body: RelayBody) -> Response<ClientBody> {
     let mut head = head;
     strip_hop_by_hop(&mut head.headers);
-    if !http_body::Body::size_hint(&body).exact().is_some() {
+    if http_body::Body::size_hint(&body).exact().is_none() {
         head.headers.remove(CONTENT_LENGTH);
     }
     head.version = Version::HTTP_11;

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 /// Longest silence of a client in the middle of its body.
 const STALL: Duration = Duration::from_secs(60);
-/// What is set aside for a body on the word of its `Content-Length` alone, in bytes.
-const TRUSTED: u64 = 1 << 20;
 /// How long the rest of a refused body is read, so that the client, still sending, gets to see the answer instead of a
 /// reset connection.
 const LINGER: Duration = Duration::from_secs(2);
@@ -42,11 +40,10 @@ pub(crate) async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes,
             first = data;
         } else {
             if rest.is_empty() {
-                rest.reserve(
-                    usize::try_from(announced.min(TRUSTED))
-                        .unwrap_or(0)
-                        .max(first.len() + data.len()),
-                );
+                // Set aside in one piece on the word of `Content-Length`, which is within the limit: pages
+                // that never arrive are never touched, and a body that arrives is not copied as it grows.
+                let announced = usize::try_from(announced).unwrap_or(0);
+                rest.reserve(announced.max(first.len() + data.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&data);

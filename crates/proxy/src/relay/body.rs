@@ -26,6 +26,8 @@ pub(crate) struct RelayBody {
     /// Whether bytes pass one to one, so that the upstream's length is the client's.
     exact: bool,
     ended: bool,
+    /// Why the pod's body broke off, until the client is told.
+    broken: Option<BodyError>,
     success: bool,
     memo: Option<Memo>,
     in_flight: Option<InFlight>,
@@ -47,6 +49,7 @@ impl RelayBody {
             last: None,
             exact,
             ended: false,
+            broken: None,
             success: answer.head.status.is_success(),
             memo,
             in_flight: Some(answer.in_flight),
@@ -93,6 +96,9 @@ impl RelayBody {
     }
 
     fn next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Some(error) = self.broken.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         loop {
             let piece = match self.first.take() {
                 Some(first) => first,
@@ -106,7 +112,11 @@ impl RelayBody {
                         self.ended = true;
                         self.in_flight = None;
                         self.record.broke_off(broken(&error));
-                        return Poll::Ready(Some(Err(error)));
+                        // The error ends the client's connection at once. What was passed on before may still be in
+                        // the server's buffer: a pause lets it be written.
+                        self.broken = Some(error);
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
                     // Trailers end here: their announcement is hop-by-hop and was not passed on.
                     Some(Ok(frame)) => match frame.into_data() {
@@ -138,7 +148,7 @@ impl Body for RelayBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended && self.first.is_none() && self.last.is_none()
+        self.ended && self.first.is_none() && self.last.is_none() && self.broken.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

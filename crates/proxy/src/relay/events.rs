@@ -23,9 +23,9 @@ pub struct EventScanner {
 }
 
 impl EventScanner {
-    /// Takes the next bytes. Calls `on_event` for each event that they complete, with its data and the offset in
-    /// `bytes` right behind it.
-    pub fn push(&mut self, bytes: &[u8], mut on_event: impl FnMut(&[u8], usize)) {
+    /// Takes the next bytes. Calls `on_block` for each block of lines that a blank line completes, with its data and the
+    /// offset in `bytes` right behind it. A block of comments alone has no data.
+    pub fn push(&mut self, bytes: &[u8], mut on_block: impl FnMut(&[u8], usize)) {
         let mut at = self.skip_lf(bytes);
         while let Some(length) = memchr2(b'\n', b'\r', &bytes[at..]) {
             let end = at + length;
@@ -38,11 +38,11 @@ impl EventScanner {
                 }
             }
             if self.line.is_empty() {
-                self.take_line(&bytes[at..end], |data| on_event(data, next));
+                self.take_line(&bytes[at..end], |data| on_block(data, next));
             } else {
                 self.grow_line(&bytes[at..end]);
                 let mut line = std::mem::take(&mut self.line);
-                self.take_line(&line, |data| on_event(data, next));
+                self.take_line(&line, |data| on_block(data, next));
                 line.clear();
                 self.line = line;
             }
@@ -52,12 +52,12 @@ impl EventScanner {
     }
 
     /// The stream ended. An event that was not closed by a blank line counts, too.
-    pub fn finish(&mut self, mut on_event: impl FnMut(&[u8])) {
+    pub fn finish(&mut self, mut on_block: impl FnMut(&[u8])) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            self.take_line(&line, &mut on_event);
+            self.take_line(&line, &mut on_block);
         }
-        self.take_line(b"", &mut on_event);
+        self.take_line(b"", &mut on_block);
     }
 
     /// Length of the line end that was begun in the piece before.
@@ -80,10 +80,10 @@ impl EventScanner {
         }
     }
 
-    fn take_line(&mut self, line: &[u8], on_event: impl FnOnce(&[u8])) {
+    fn take_line(&mut self, line: &[u8], on_block: impl FnOnce(&[u8])) {
         if line.is_empty() {
-            if self.has_data && !self.too_long {
-                on_event(&self.data);
+            if !self.too_long {
+                on_block(&self.data);
             }
             self.data.clear();
             (self.has_data, self.too_long) = (false, false);

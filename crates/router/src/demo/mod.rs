@@ -26,7 +26,7 @@ const ENGINES: usize = 4;
 /// Name of the model that they serve.
 const MODEL: &str = "demo";
 /// How long the unchanged scenario takes, both passes together.
-const FULL_TIME: Duration = Duration::from_secs(20);
+const FULL_TIME: Duration = Duration::from_millis(12_500);
 /// Longest wait for streams under way when the demo is ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
