@@ -3,7 +3,9 @@
 mod bodies;
 
 use bodies::{Choices, path, request};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 use routing::request::extract;
 use serde_json::Value;
 
@@ -130,6 +132,23 @@ fn part(part: &Value) -> Option<&str> {
     if known { part["text"].as_str() } else { None }
 }
 
+/// A stretch of a string as it is spelled, and its UTF-16 code units.
+fn stretch() -> impl Strategy<Value = (String, Vec<u16>)> {
+    let literal = |text: String| {
+        let units = text.encode_utf16().collect();
+        (text, units)
+    };
+    prop_oneof![
+        2 => "[a-zA-Z /é北😀]{0,80}".prop_map(literal),
+        2 => select(vec![
+            ("\\n", '\n'), ("\\t", '\t'), ("\\r", '\r'), ("\\b", '\u{8}'), ("\\f", '\u{c}'), ("\\/", '/'),
+            ("\\\"", '"'), ("\\\\", '\\'),
+        ]).prop_map(|(spelled, c)| (spelled.to_owned(), vec![c as u16])),
+        3 => prop_oneof![any::<u16>(), 0xd800..0xd804u16, 0xdc00..0xdc04u16, Just(0x5c), Just(0x22)]
+            .prop_map(|unit| (format!("\\u{unit:04x}"), vec![unit])),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -150,6 +169,17 @@ proptest! {
                 prop_assert_eq!(prompt.characters(), 4 * ids.len() as u64);
             }
         }
+    }
+
+    #[test]
+    fn a7_characters_are_counted_over_all_escapes(text in vec(stretch(), 0..40)) {
+        let (spelled, units): (Vec<_>, Vec<_>) = text.into_iter().unzip();
+        let body = format!(r#"{{"model":"m","prompt":"{}"}}"#, spelled.concat());
+        let prompt = extract("/v1/completions", None, body.as_bytes()).expect(&body).prompt;
+        let characters: Vec<_> = char::decode_utf16(units.concat()).collect();
+        prop_assert_eq!(prompt.characters(), characters.len() as u64, "{}", body);
+        let bytes: usize = characters.iter().map(|c| c.as_ref().map_or(3, |c| c.len_utf8())).sum();
+        prop_assert_eq!(prompt.bytes().len(), bytes, "{}", body);
     }
 
     #[test]

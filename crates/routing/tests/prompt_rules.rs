@@ -358,3 +358,44 @@ fn characters_are_scalar_values_and_ids_count_four() {
     let long = format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(1000));
     assert_eq!(count(COMPLETIONS, &long), 1000);
 }
+
+#[test]
+fn a6_the_last_of_duplicate_members_replaces_the_earlier_one_and_its_count() {
+    for (path, members, want) in [
+        (
+            CHAT,
+            r#""messages":[{"role":"a","content":"old"},{"role":"b"}],"messages":[{"role":"user","content":"new"}]"#,
+            turns(&[("user", "new")]),
+        ),
+        (
+            CHAT,
+            r#""messages":[{"role":"a","content":"old"}],"messages":null"#,
+            String::new(),
+        ),
+        (
+            CHAT,
+            r#""messages":[{"content":[{"text":"x"},{"text":"y"}],"role":"u","content":"z"},{"role":"u"}]"#,
+            turns(&[("u", "z"), ("u", "")]),
+        ),
+        (
+            CHAT,
+            r#""messages":[{"content":"x","role":"u","content":7},{"content":"gone","role":"u","role":null}]"#,
+            turns(&[("u", "")]),
+        ),
+        (
+            COMPLETIONS,
+            r#""prompt":[[1,2]],"prompt":"text""#,
+            "text".to_owned(),
+        ),
+        (
+            RESPONSES,
+            r#""input":"x","instructions":"y","input":[],"instructions":"""#,
+            String::new(),
+        ),
+    ] {
+        let body = format!(r#"{{"model":"m",{members}}}"#);
+        let prompt = extract(path, None, body.as_bytes()).expect(&body).prompt;
+        assert_eq!(prompt.text(), want, "{body}");
+        assert_eq!(prompt.characters(), want.chars().count() as u64, "{body}");
+    }
+}

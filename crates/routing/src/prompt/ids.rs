@@ -11,19 +11,14 @@ pub(super) fn pieces(
     each(list).try_for_each(|id| sink(&id.to_le_bytes()))
 }
 
-/// How many ids the list has.
-pub(super) fn count(list: Value<'_>) -> u64 {
-    each(list).count() as u64
-}
-
 /// The ids; elements that are no integers are passed over.
 fn each(list: Value<'_>) -> impl Iterator<Item = u32> {
-    list.elements()
-        .filter_map(|element| element.number().and_then(id))
+    list.elements().filter_map(id)
 }
 
-/// The low 32 bits of an integer of any size, in two's complement.
-fn id(spelling: &[u8]) -> Option<u32> {
+/// The low 32 bits of an integer of any size, in two's complement; `None` for other values.
+pub(super) fn id(value: Value<'_>) -> Option<u32> {
+    let spelling = value.number()?;
     let digits = spelling.strip_prefix(b"-").unwrap_or(spelling);
     let mut low = 0u32;
     for digit in digits {

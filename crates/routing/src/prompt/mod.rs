@@ -3,103 +3,39 @@
 //! The text is what prefix matching hashes: chat messages in ChatML, a completion's prompt as it is. The same text
 //! gives the same bytes whatever the escapes, key order or white space of the JSON around it.
 
-mod chat;
+mod completion;
+mod fields;
 mod ids;
+mod turns;
 
-use crate::request::Api;
-use crate::request::value::{Text, Value, code_points};
+pub(crate) use fields::Fields;
+
+use crate::request::value::{Text, Value};
 use std::ops::ControlFlow;
+use turns::Turns;
 
 /// The rendered prompt of one request, borrowed from its body.
 #[derive(Clone, Debug, Default)]
-pub struct Prompt<'a>(Shape<'a>);
-
-/// The top-level members of a body that a prompt may be in.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fields<'a> {
-    pub(crate) prompt: Option<Value<'a>>,
-    pub(crate) messages: Option<Value<'a>>,
-    pub(crate) system: Option<Value<'a>>,
-    pub(crate) input: Option<Value<'a>>,
-    pub(crate) instructions: Option<Value<'a>>,
+pub struct Prompt<'a> {
+    shape: Shape<'a>,
+    characters: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 enum Shape<'a> {
-    #[default]
-    Empty,
     /// As it is.
     Plain(&'a str),
     /// A string of the body.
     Text(Text<'a>),
     /// A list of token ids.
     Ids(Value<'a>),
-    /// Chat messages after a system text.
-    Chat {
-        system: Option<Value<'a>>,
-        messages: Option<Value<'a>>,
-    },
-    /// Items after instructions.
-    Responses {
-        instructions: Option<Value<'a>>,
-        input: Option<Value<'a>>,
-    },
+    /// Chat turns.
+    Turns(Turns<'a>),
 }
 
-impl<'a> Shape<'a> {
-    fn new(api: Api, fields: Fields<'a>) -> Self {
-        let Fields {
-            prompt,
-            messages,
-            system,
-            input,
-            instructions,
-        } = fields;
-        match api {
-            Api::Chat | Api::Messages => Self::Chat { system, messages },
-            Api::Completions => Self::completion(prompt),
-            Api::Responses => Self::Responses {
-                instructions,
-                input,
-            },
-            Api::Other(_) => match (Self::completion(prompt), messages) {
-                (Self::Empty, Some(messages)) if messages.is_array() => Self::Chat {
-                    system,
-                    messages: Some(messages),
-                },
-                (Self::Empty, _) => Self::Responses {
-                    instructions,
-                    input,
-                },
-                (prompt, _) => prompt,
-            },
-        }
-    }
-
-    /// Visits all pieces in order; a list of ids has none.
-    fn visit(&self, visit: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        match *self {
-            Self::Empty | Self::Ids(_) => ControlFlow::Continue(()),
-            Self::Plain(text) => visit(Piece::Mark(text)),
-            Self::Text(text) => visit(Piece::Text(text)),
-            Self::Chat { system, messages } => chat::messages(system, messages, visit),
-            Self::Responses {
-                instructions,
-                input,
-            } => chat::items(instructions, input, visit),
-        }
-    }
-
-    /// A completion's prompt: a string, token ids, or a list of either, of which the first is taken.
-    fn completion(prompt: Option<Value<'a>>) -> Self {
-        let mut value = prompt;
-        while let Some(list) = value.filter(|v| v.is_array()) {
-            value = list.elements().next();
-            if value.is_some_and(|first| first.number().is_some()) {
-                return Self::Ids(list);
-            }
-        }
-        value.and_then(Value::text).map_or(Self::Empty, Self::Text)
+impl Default for Shape<'_> {
+    fn default() -> Self {
+        Self::Plain("")
     }
 }
 
@@ -112,15 +48,13 @@ enum Piece<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    /// The prompt of a request to this API with these members.
-    pub(crate) fn new(api: Api, fields: Fields<'a>) -> Self {
-        Self(Shape::new(api, fields))
-    }
-
     /// A prompt that is this text as it is.
     #[must_use]
     pub fn from_text(text: &'a str) -> Self {
-        Self(Shape::Plain(text))
+        Self {
+            shape: Shape::Plain(text),
+            characters: text.chars().count() as u64,
+        }
     }
 
     /// Gives the rendered prompt to `sink`, slice by slice in order, until it breaks. No slice is empty.
@@ -132,9 +66,11 @@ impl<'a> Prompt<'a> {
             [] => ControlFlow::Continue(()),
             bytes => sink(bytes),
         };
-        let _ = match self.0 {
-            Shape::Ids(list) => ids::pieces(list, &mut sink),
-            _ => self.0.visit(&mut |piece| match piece {
+        let _ = match &self.shape {
+            Shape::Plain(text) => sink(text.as_bytes()),
+            Shape::Text(text) => text.pieces(&mut sink),
+            Shape::Ids(list) => ids::pieces(*list, &mut sink),
+            Shape::Turns(turns) => turns.visit(&mut |piece| match piece {
                 Piece::Mark(mark) => sink(mark.as_bytes()),
                 Piece::Text(text) => text.pieces(&mut sink),
             }),
@@ -145,29 +81,13 @@ impl<'a> Prompt<'a> {
     /// quarter of this figure estimates the tokens of text and is exact for ids.
     #[must_use]
     pub fn characters(&self) -> u64 {
-        if let Shape::Ids(list) = self.0 {
-            return 4 * ids::count(list);
-        }
-        let mut count = 0;
-        let _ = self.0.visit(&mut |piece| {
-            count += match piece {
-                Piece::Mark(mark) => code_points(mark.as_bytes()),
-                Piece::Text(text) => text.characters(),
-            };
-            ControlFlow::Continue(())
-        });
-        count
+        self.characters
     }
 
     /// Whether there is nothing to match or to estimate.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let mut empty = true;
-        self.walk(|_| {
-            empty = false;
-            ControlFlow::Break(())
-        });
-        empty
+        self.characters == 0
     }
 
     /// The rendered prompt as one piece, for tests and tools.

@@ -3,7 +3,7 @@
 //! A [`Cursor`] reads a document that may be wrong; the [`Value`]s that it gives are known to be right.
 
 use super::scan;
-use super::value::{Text, Value};
+use super::value::{Counted, Text, Value};
 
 /// Where a document stops being JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,16 @@ impl<'a> Cursor<'a> {
     /// Inside the object or array that `raw` spells.
     pub(super) fn inside(raw: &'a [u8]) -> Self {
         Self { bytes: raw, at: 1 }
+    }
+
+    /// Where the cursor is, in bytes from the start of the document.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The value that began at `start` and was read just now.
+    pub(crate) fn since(&self, start: usize) -> Value<'a> {
+        Value::new(&self.bytes[start..self.at], start)
     }
 
     /// The byte at the cursor.
@@ -117,35 +127,39 @@ impl<'a> Cursor<'a> {
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Malformed> {
         let start = self.at;
         let mut open = Nesting::default();
-        loop {
-            let mut fresh = true;
-            match self.peek() {
-                Some(b'{') => {
-                    self.at += 1;
-                    open.push(true);
-                }
-                Some(b'[') => {
-                    self.at += 1;
-                    open.push(false);
-                }
-                _ => {
-                    self.scalar()?;
-                    fresh = false;
-                }
-            }
-            loop {
-                let more = match open.innermost_is_object() {
-                    None => return Ok(Value::new(&self.bytes[start..self.at], start)),
-                    Some(true) => self.next_key(fresh)?.is_some(),
-                    Some(false) => self.next_element(fresh)?,
-                };
-                if more {
-                    break;
-                }
+        let fresh = self.begin(&mut open)?;
+        self.close(open, fresh)?;
+        Ok(self.since(start))
+    }
+
+    /// Reads on until all open brackets are closed. `fresh` says that nothing inside the innermost was read yet.
+    pub(crate) fn close(&mut self, mut open: Nesting, mut fresh: bool) -> Result<(), Malformed> {
+        while let Some(object) = open.innermost_is_object() {
+            let more = if object {
+                self.next_key(fresh)?.is_some()
+            } else {
+                self.next_element(fresh)?
+            };
+            fresh = if more {
+                self.begin(&mut open)?
+            } else {
                 open.pop();
-                fresh = false;
-            }
+                false
+            };
         }
+        Ok(())
+    }
+
+    /// Enters the bracket at the cursor, or else reads a scalar. Says whether there was a bracket.
+    fn begin(&mut self, open: &mut Nesting) -> Result<bool, Malformed> {
+        let object = match self.peek() {
+            Some(b'{') => true,
+            Some(b'[') => false,
+            _ => return self.scalar().map(|()| false),
+        };
+        self.enter();
+        open.push(object);
+        Ok(true)
     }
 
     fn scalar(&mut self) -> Result<(), Malformed> {
@@ -161,9 +175,23 @@ impl<'a> Cursor<'a> {
 
     fn string(&mut self) -> Result<Text<'a>, Malformed> {
         let start = self.at + 1;
-        let end = scan::closing_quote(self.bytes, start)?;
-        self.at = end + 1;
-        Ok(Text::new(&self.bytes[start..end]))
+        let string = scan::string::<false>(self.bytes, start)?;
+        self.at = string.end + 1;
+        Ok(Text::new(&self.bytes[start..string.end]))
+    }
+
+    /// Reads the value at the cursor, which is only kept when it is a string.
+    pub(crate) fn counted(&mut self) -> Result<Option<Counted<'a>>, Malformed> {
+        if self.peek() != Some(b'"') {
+            return self.value().map(|_| None);
+        }
+        let start = self.at + 1;
+        let string = scan::string::<true>(self.bytes, start)?;
+        self.at = string.end + 1;
+        Ok(Some(Counted {
+            text: Text::new(&self.bytes[start..string.end]),
+            characters: string.characters,
+        }))
     }
 
     fn literal(&mut self, bytes: &[u8], expected: &'static str) -> Result<(), Malformed> {
@@ -225,8 +253,8 @@ impl<'a> Cursor<'a> {
 }
 
 /// Which of the open brackets are objects, one bit per level, so that depth costs next to nothing.
-#[derive(Default)]
-struct Nesting {
+#[derive(Debug, Default)]
+pub(crate) struct Nesting {
     depth: usize,
     /// The innermost levels, up to 64; bit 0 is the innermost.
     word: u64,
@@ -235,7 +263,7 @@ struct Nesting {
 }
 
 impl Nesting {
-    fn push(&mut self, object: bool) {
+    pub(crate) fn push(&mut self, object: bool) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.outer.push(self.word);
         }
@@ -243,7 +271,7 @@ impl Nesting {
         self.depth += 1;
     }
 
-    fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.depth -= 1;
         self.word >>= 1;
         if self.depth > 0 && self.depth.is_multiple_of(64) {
@@ -251,7 +279,7 @@ impl Nesting {
         }
     }
 
-    fn innermost_is_object(&self) -> Option<bool> {
+    pub(crate) fn innermost_is_object(&self) -> Option<bool> {
         (self.depth > 0).then_some(self.word & 1 == 1)
     }
 }

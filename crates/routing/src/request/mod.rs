@@ -66,19 +66,17 @@ fn from_json(api: Api, body: &[u8]) -> Result<ModelRequest<'_>, BadRequest> {
     let mut fields = Fields::default();
     let (mut model, mut stream, mut stream_options, mut last) = (None::<Value<'_>>, false, None, 0);
     while let Some(key) = cursor.next_key(last == 0)? {
-        let value = cursor.value()?;
-        last = value.range().end;
-        match &*key.decoded() {
-            b"model" => model = Some(value),
-            b"stream" => stream = value.is_true(),
-            b"stream_options" => stream_options = Some(value),
-            b"prompt" => fields.prompt = Some(value),
-            b"messages" => fields.messages = Some(value),
-            b"system" => fields.system = Some(value),
-            b"input" => fields.input = Some(value),
-            b"instructions" => fields.instructions = Some(value),
-            _ => {}
+        let key = key.decoded();
+        if !fields.read(api, &key, &mut cursor)? {
+            let value = cursor.value()?;
+            match &*key {
+                b"model" => model = Some(value),
+                b"stream" => stream = value.is_true(),
+                b"stream_options" => stream_options = Some(value),
+                _ => {}
+            }
         }
+        last = cursor.at();
     }
     cursor.end()?;
     let value = model.ok_or(BadRequest::ModelMissing)?;
@@ -88,7 +86,7 @@ fn from_json(api: Api, body: &[u8]) -> Result<ModelRequest<'_>, BadRequest> {
         api,
         model,
         stream,
-        prompt: Prompt::new(api, fields),
+        prompt: fields.prompt(api),
         spot,
     })
 }

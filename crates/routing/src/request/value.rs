@@ -1,6 +1,6 @@
 //! Pieces of a document that was checked: raw bytes, decoded only where someone looks.
 
-use super::json::{Cursor, Malformed};
+use super::json::Cursor;
 use super::scan::Hits;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -67,29 +67,28 @@ impl<'a> Value<'a> {
 
     /// The elements of an array, in order; none for other values.
     pub(crate) fn elements(self) -> impl Iterator<Item = Value<'a>> {
-        self.read_elements(Cursor::value)
-    }
-
-    /// What `read` makes of the elements of an array, in order; none for other values. `read` is given a cursor at an
-    /// element and leaves it behind that element, so that each byte is looked at once.
-    pub(crate) fn read_elements<T>(
-        self,
-        read: impl Fn(&mut Cursor<'a>) -> Result<T, Malformed>,
-    ) -> impl Iterator<Item = T> {
         let mut cursor = self.is_array().then(|| Cursor::inside(self.raw));
         let mut first = true;
         std::iter::from_fn(move || {
             let cursor = cursor.as_mut()?;
             let more = cursor.next_element(std::mem::take(&mut first)).ok()?;
-            if more { read(cursor).ok() } else { None }
+            if more { cursor.value().ok() } else { None }
         })
     }
 }
 
 /// The content of a string as the document spells it, without the quotes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Text<'a> {
     raw: &'a [u8],
+}
+
+/// The content of a string and how many characters its text has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted<'a> {
+    pub(crate) text: Text<'a>,
+    /// Unicode scalar values; a lone surrogate counts as one.
+    pub(crate) characters: u64,
 }
 
 impl<'a> Text<'a> {
@@ -141,36 +140,6 @@ impl<'a> Text<'a> {
         }
         sink(&self.raw[rest..])
     }
-
-    /// Code points of the decoded text; a lone surrogate counts as one.
-    pub(crate) fn characters(self) -> u64 {
-        let mut count = code_points(self.raw);
-        let mut hits = Hits::from(self.raw, 0);
-        while let Some(backslash) = hits.next() {
-            let used = match self.raw.get(backslash + 1) {
-                Some(b'u') => unescape(&self.raw[backslash..]).1,
-                _ => 2,
-            };
-            count -= used as u64 - 1;
-            hits.skip_to(backslash + used);
-        }
-        count
-    }
-}
-
-/// Code points in (generalised) UTF-8: every byte but the continuation bytes starts one.
-pub(crate) fn code_points(bytes: &[u8]) -> u64 {
-    // Sums of bytes vectorise best. A chunk has at most 255 bytes, so that no sum overflows, and is whole vectors long.
-    let starts = |chunk: &[u8]| {
-        chunk
-            .iter()
-            .map(|&b| u8::from(b as i8 >= -0x40))
-            .sum::<u8>()
-    };
-    bytes
-        .chunks(240)
-        .map(|chunk| u64::from(starts(chunk)))
-        .sum()
 }
 
 /// The text of one escape.
