@@ -337,3 +337,22 @@ fn without_the_plugin_nothing_is_recorded() {
     );
     assert!(again.is_ok());
 }
+
+#[test]
+fn c8_the_order_of_the_callers_pods_does_not_matter() {
+    let (scheduler, all) = fleet(9);
+    serve(&scheduler, &all, "hello", 8);
+    serve(&scheduler, &all, "hello", 1);
+    let text = Prompt::from_text("hello");
+    let ask = Ask {
+        model: "m",
+        prompt: &text,
+        draw: 0,
+    };
+    let reversed: Vec<_> = all.pods().iter().rev().cloned().collect();
+    let mut seen = Seen::default();
+    scheduler
+        .plan_among(&ask, &reversed, &mut seen)
+        .expect("a plan");
+    assert_eq!(seen.by("prefix-cache"), [0, 100, 0, 0, 0, 0, 0, 0, 100]);
+}
