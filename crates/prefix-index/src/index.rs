@@ -137,17 +137,25 @@ impl State {
             return Recorded::default();
         };
 
-        postings.touch(hashes.iter().copied());
         lru.reserve(hashes.len(), capacity);
-
         let mut recorded = Recorded::default();
-        for &hash in hashes.iter().rev() {
+        let mut rest = hashes;
+        while let Some((&hash, before)) = rest.split_last() {
             match postings.slot_or_insert(hash, pod, || lru.push(hash)) {
+                // What one prompt recorded lies in the list as one run, and moves as one: a conversation that goes on
+                // costs two or three look-ups, not one for each block.
                 Some(slot) => {
-                    lru.touch(slot);
-                    recorded.refreshed += 1;
+                    let moved = lru.touch_run(slot, before);
+                    recorded.refreshed += moved;
+                    rest = &rest[..rest.len() - moved];
                 }
-                None => recorded.added += 1,
+                None => {
+                    if recorded.added == 0 {
+                        postings.touch(before.iter().copied());
+                    }
+                    recorded.added += 1;
+                    rest = before;
+                }
             }
         }
         *entries += recorded.added;

@@ -62,24 +62,39 @@ impl Lru {
             self.nodes[slot as usize] = node;
             slot
         };
-        self.link(slot);
+        self.join(slot, self.newest);
+        self.join(NIL, slot);
         self.len += 1;
         slot
     }
 
-    /// Makes an entry the most recently used one.
-    pub(crate) fn touch(&mut self, slot: u32) {
-        if self.newest != slot {
-            self.unlink(slot);
-            self.link(slot);
+    /// Makes an entry the most recently used one, and with it those right before it in the list that are, from last to
+    /// first, the end of `before`. They keep their order. Returns how many entries moved, this one included.
+    pub(crate) fn touch_run(&mut self, slot: u32, before: &[u64]) -> usize {
+        let (oldest, mut newest, mut count) = (slot, slot, 1);
+        for &hash in before.iter().rev() {
+            let next = self.nodes[newest as usize].newer;
+            if self.nodes.get(next as usize).is_none_or(|n| n.hash != hash) {
+                break;
+            }
+            newest = next;
+            count += 1;
         }
+        if newest != self.newest {
+            let newer = self.nodes[newest as usize].newer;
+            let older = self.nodes[oldest as usize].older;
+            self.join(newer, older);
+            self.join(oldest, self.newest);
+            self.join(NIL, newest);
+        }
+        count
     }
 
     /// Removes the least recently used entry, if there is one.
     pub(crate) fn pop_oldest(&mut self) {
         let slot = self.oldest;
         if slot != NIL {
-            self.unlink(slot);
+            self.join(self.nodes[slot as usize].newer, NIL);
             self.nodes[slot as usize].older = self.free;
             self.free = slot;
             self.len -= 1;
@@ -138,20 +153,8 @@ impl Lru {
         }
     }
 
-    fn link(&mut self, slot: u32) {
-        let second = self.newest;
-        self.newest = slot;
-        let node = &mut self.nodes[slot as usize];
-        node.newer = NIL;
-        node.older = second;
-        match self.nodes.get_mut(second as usize) {
-            Some(second) => second.newer = slot,
-            None => self.oldest = slot,
-        }
-    }
-
-    fn unlink(&mut self, slot: u32) {
-        let Node { newer, older, .. } = self.nodes[slot as usize];
+    /// Makes two entries neighbours; no entry stands for the end of the list.
+    fn join(&mut self, newer: u32, older: u32) {
         match self.nodes.get_mut(newer as usize) {
             Some(node) => node.older = older,
             None => self.newest = older,
