@@ -7,6 +7,7 @@
 mod api;
 mod edit;
 mod error;
+mod escape;
 mod form;
 pub(crate) mod json;
 mod scan;

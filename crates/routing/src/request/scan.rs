@@ -3,10 +3,15 @@
 //! A block of 64 bytes becomes one 64-bit mask of the bytes that need a look (quote, backslash, control character);
 //! everything else is skipped without a branch per byte.
 
+use super::escape;
 use super::json::Malformed;
+use wide::i8x16;
 
 /// Bytes per mask.
 const BLOCK: usize = 64;
+
+/// Continuation bytes of UTF-8 are those below this one, as signed bytes.
+const CONTINUATIONS_END: i8 = 0xc0_u8.cast_signed();
 
 /// The places in `bytes` that need a look, in order.
 #[derive(Debug)]
@@ -73,9 +78,8 @@ pub(super) struct Scanned {
 /// The content is checked: no control characters, every escape is one that RFC 8259 knows. UTF-8 is checked elsewhere.
 pub(super) fn string<const COUNT: bool>(bytes: &[u8], start: usize) -> Result<Scanned, Malformed> {
     let mut at = start;
-    let mut starts = 0;
-    // Bytes that spell an escape beyond the one character that they stand for.
-    let mut excess = 0;
+    // Bytes that add no character: continuation bytes of UTF-8, and those of an escape but one.
+    let mut silent = 0;
     while at < bytes.len() {
         let padded;
         let block = match bytes[at..].first_chunk::<BLOCK>() {
@@ -86,73 +90,48 @@ pub(super) fn string<const COUNT: bool>(bytes: &[u8], start: usize) -> Result<Sc
             }
         };
         let mut next = at + BLOCK;
-        let mut mask = specials(block);
-        while mask != 0 {
-            let lane = mask.trailing_zeros() as usize;
-            let hit = at + lane;
-            match block[lane] {
-                b'"' => {
-                    let characters = if COUNT {
-                        starts + starts_before(block, lane) - excess
-                    } else {
-                        0
-                    };
-                    return Ok(Scanned {
-                        end: hit,
-                        characters,
-                    });
-                }
-                b'\\' => {
-                    let len = escape_len(bytes, hit)?;
-                    excess += len as u64 - 1;
-                    mask &= u64::MAX.checked_shl((lane + len) as u32).unwrap_or(0);
-                    next = next.max(hit + len);
-                }
-                _ => {
-                    return Err(Malformed {
-                        offset: hit,
-                        expected: "no bare control character in a string",
-                    });
+        if !is_plain::<COUNT>(block) {
+            let mut hits = specials(block);
+            while hits != 0 {
+                let lane = hits.trailing_zeros() as usize;
+                let hit = at + lane;
+                match bytes[hit] {
+                    b'"' => {
+                        let mut characters = 0;
+                        if COUNT {
+                            characters = (hit - start - silent) as u64
+                                - u64::from(
+                                    (continuations(block) & !(u64::MAX << lane)).count_ones(),
+                                );
+                        }
+                        return Ok(Scanned {
+                            end: hit,
+                            characters,
+                        });
+                    }
+                    b'\\' => {
+                        let len = escape::check(bytes, hit)?;
+                        silent += len - 1;
+                        hits &= u64::MAX.checked_shl((lane + len) as u32).unwrap_or(0);
+                        next = next.max(hit + len);
+                    }
+                    _ => {
+                        return Err(Malformed {
+                            offset: hit,
+                            expected: "no bare control character in a string",
+                        });
+                    }
                 }
             }
-        }
-        if COUNT {
-            starts += starts_before(block, BLOCK) + (next - at - BLOCK) as u64;
+            if COUNT {
+                silent += count_continuations(block);
+            }
         }
         at = next;
     }
     Err(Malformed {
         offset: bytes.len(),
         expected: "the closing quote of a string",
-    })
-}
-
-/// The length of the escape whose backslash is at `at`. Two escapes that form a surrogate pair are one.
-fn escape_len(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
-    match bytes.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => {
-            let first = hex(bytes, at + 2)?;
-            let pair = (0xd800..0xdc00).contains(&first)
-                && bytes.get(at + 6..at + 8) == Some(b"\\u")
-                && hex(bytes, at + 8).is_ok_and(|second| (0xdc00..0xe000).contains(&second));
-            Ok(if pair { 12 } else { 6 })
-        }
-        _ => Err(Malformed {
-            offset: at + 1,
-            expected: "an escape",
-        }),
-    }
-}
-
-/// The number that four hexadecimal digits at `at` spell.
-fn hex(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
-    (at..at + 4).try_fold(0, |code, i| {
-        let digit = bytes.get(i).and_then(|&b| char::from(b).to_digit(16));
-        digit.map(|digit| code << 4 | digit).ok_or(Malformed {
-            offset: i,
-            expected: "four hexadecimal digits",
-        })
     })
 }
 
@@ -164,51 +143,74 @@ fn block_mask(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// A block that begins with these bytes, which are fewer, and goes on with bytes that need no look.
+/// A block that begins with these bytes, which are fewer, and goes on with spaces, which need no look.
+#[cold]
 fn pad(bytes: &[u8]) -> [u8; BLOCK] {
     let mut padded = [b' '; BLOCK];
     padded[..bytes.len()].copy_from_slice(bytes);
     padded
 }
 
-/// How many of the first `len` bytes begin a character: all but the continuation bytes of UTF-8.
+/// Whether no byte needs a look and, if they are to be counted, all are ASCII: one test for most blocks.
 #[inline]
-fn starts_before(block: &[u8; BLOCK], len: usize) -> u64 {
-    let lanes: [u8; BLOCK] = std::array::from_fn(|i| i as u8);
-    // A sum of bytes vectorises best, and 64 do not overflow it.
-    let starts: u8 = block
-        .iter()
-        .zip(lanes)
-        .map(|(&b, lane)| u8::from(b as i8 >= -0x40) & u8::from(lane < len as u8))
-        .sum();
-    u64::from(starts)
-}
-
-/// Whether a byte is a quote, a backslash or a control character.
-#[inline]
-fn is_special(byte: u8) -> bool {
-    // With its bit 1 flipped the quote follows the control characters, which stay what they are; one comparison finds
-    // both. With its top bit flipped it may be a signed one, the only one that SSE2 has.
-    const TOP: u8 = 0x80;
-    ((byte ^ 0x02 ^ TOP) as i8) < ((b' ' + 1) ^ TOP) as i8 || byte == b'\\'
+fn is_plain<const COUNT: bool>(block: &[u8; BLOCK]) -> bool {
+    let any = parts(block).fold(i8x16::ZERO, |any, part| {
+        any | special(part) | if COUNT { part } else { i8x16::ZERO }
+    });
+    any.to_bitmask() == 0
 }
 
 /// Bit `i` is set when byte `i` is a quote, a backslash or a control character.
 #[inline]
 fn specials(block: &[u8; BLOCK]) -> u64 {
-    /// Bit `i` of byte `i`.
-    const DIAGONAL: u64 = 0x8040_2010_0804_0201;
-    /// Multiplied by this, the highest byte becomes the sum of all bytes.
-    const SUM: u64 = 0x0101_0101_0101_0101;
-    // The compiler turns these loops into vector instructions.
-    if !block.iter().fold(false, |any, &b| any | is_special(b)) {
-        return 0;
-    }
-    let flags = block.map(|b| if is_special(b) { 0xff } else { 0 });
-    flags.as_chunks::<8>().0.iter().rev().fold(0, |mask, word| {
-        let bits = (u64::from_le_bytes(*word) & DIAGONAL).wrapping_mul(SUM) >> 56;
-        mask << 8 | bits
+    mask(block, special)
+}
+
+/// Bit `i` is set when byte `i` is a continuation byte of UTF-8.
+#[inline]
+fn continuations(block: &[u8; BLOCK]) -> u64 {
+    mask(block, |part| part.simd_lt(i8x16::splat(CONTINUATIONS_END)))
+}
+
+/// How many continuation bytes of UTF-8 there are.
+#[inline]
+fn count_continuations(block: &[u8; BLOCK]) -> usize {
+    // The compiler makes vector instructions of a sum of bytes; 64 do not overflow it.
+    let count: u8 = block
+        .iter()
+        .map(|&b| u8::from(b.cast_signed() < CONTINUATIONS_END))
+        .sum();
+    usize::from(count)
+}
+
+#[inline]
+fn mask(block: &[u8; BLOCK], flag: impl Fn(i8x16) -> i8x16) -> u64 {
+    parts(block).rev().fold(0, |mask, part| {
+        mask << 16 | u64::from(flag(part).to_bitmask() as u16)
     })
+}
+
+/// The block as vectors of signed bytes: only signed ones can be compared in one instruction of SSE2.
+#[inline]
+fn parts(block: &[u8; BLOCK]) -> impl DoubleEndedIterator<Item = i8x16> {
+    let parts = block.as_chunks::<16>().0;
+    parts
+        .iter()
+        .map(|part| i8x16::new(part.map(u8::cast_signed)))
+}
+
+/// All bits of a lane are set when it is a quote, a backslash or a control character.
+#[inline]
+fn special(part: i8x16) -> i8x16 {
+    // With bit 1 flipped the quote is the byte after the control characters, which stay among themselves, so that one
+    // comparison finds both. Flipping the top bit makes it a signed one.
+    const FLIP: u8 = 0x82;
+    (part ^ splat(FLIP)).simd_lt(splat((b'"' ^ FLIP) + 1)) | part.simd_eq(splat(b'\\'))
+}
+
+#[inline]
+fn splat(byte: u8) -> i8x16 {
+    i8x16::splat(byte.cast_signed())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Pieces of a document that was checked: raw bytes, decoded only where someone looks.
 
+use super::escape;
 use super::json::Cursor;
 use super::scan::Hits;
 use memchr::memchr;
@@ -133,81 +134,11 @@ impl<'a> Text<'a> {
         let mut hits = Hits::from(self.raw, 0);
         while let Some(backslash) = hits.next() {
             sink(&self.raw[rest..backslash])?;
-            let (escape, used) = unescape(&self.raw[backslash..]);
+            let (escape, used) = escape::decode(&self.raw[backslash..]);
             sink(escape.as_bytes())?;
             rest = backslash + used;
             hits.skip_to(rest);
         }
         sink(&self.raw[rest..])
     }
-}
-
-/// The text of one escape.
-struct Escape {
-    bytes: [u8; 4],
-    len: usize,
-}
-
-impl Escape {
-    fn byte(byte: u8) -> Self {
-        Self {
-            bytes: [byte, 0, 0, 0],
-            len: 1,
-        }
-    }
-
-    /// Generalised UTF-8: a surrogate is encoded like any other code point of three bytes.
-    fn code_point(code: u32) -> Self {
-        let mut bytes = [0; 4];
-        let len = match char::from_u32(code) {
-            Some(c) => c.encode_utf8(&mut bytes).len(),
-            None => {
-                bytes[0] = 0xe0 | (code >> 12) as u8;
-                bytes[1] = 0x80 | (code >> 6 & 0x3f) as u8;
-                bytes[2] = 0x80 | (code & 0x3f) as u8;
-                3
-            }
-        };
-        Self { bytes, len }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-/// Decodes the escape at the start of `raw`: its text and how many bytes spell it. Two escapes that form a surrogate
-/// pair count as one.
-fn unescape(raw: &[u8]) -> (Escape, usize) {
-    let byte = match raw.get(1) {
-        Some(b'u') => {
-            let first = hex(raw, 2);
-            if (0xd800..0xdc00).contains(&first) && raw.get(6..8) == Some(b"\\u") {
-                let second = hex(raw, 8);
-                if (0xdc00..0xe000).contains(&second) {
-                    return (
-                        Escape::code_point(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)),
-                        12,
-                    );
-                }
-            }
-            return (Escape::code_point(first), 6);
-        }
-        Some(b'n') => b'\n',
-        Some(b't') => b'\t',
-        Some(b'r') => b'\r',
-        Some(b'b') => 0x08,
-        Some(b'f') => 0x0c,
-        Some(&itself) => itself,
-        None => b'\\',
-    };
-    (Escape::byte(byte), raw.len().min(2))
-}
-
-/// The four hexadecimal digits at `at`.
-fn hex(raw: &[u8], at: usize) -> u32 {
-    let digits = raw.get(at..at + 4).unwrap_or_default();
-    digits.iter().fold(0, |code, &digit| {
-        code << 4 | char::from(digit).to_digit(16).unwrap_or_default()
-    })
 }
