@@ -75,9 +75,10 @@ fn is_zlib(input: &[u8]) -> bool {
     matches!(input, [a, b, ..] if a & 0x0f == 8 && u16::from_be_bytes([*a, *b]) % 31 == 0)
 }
 
-/// Reads up to `limit` bytes and looks whether there is one more. The buffer never grows past the limit.
+/// Reads up to `limit` bytes and looks whether there is one more. The limit is set aside at once: pages that are never
+/// written cost nothing, while a buffer that grows by doubling takes twice the memory for a moment.
 fn read_all(mut decoder: impl Read, limit: usize) -> io::Result<Decoded> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(limit);
     decoder.by_ref().take(limit as u64).read_to_end(&mut out)?;
     let ended = out.len() < limit || decoder.read(&mut [0])? == 0;
     Ok(if ended {
