@@ -71,7 +71,7 @@ impl Record {
             started: Instant::now(),
             timestamp: jiff::Timestamp::now(),
             method: parts.method.clone(),
-            path: parts.uri.path().to_owned(),
+            path: shortened(parts.uri.path()).to_owned(),
             protocol: parts.version,
             request_id,
             model: String::new(),
@@ -105,7 +105,7 @@ impl Record {
     /// The body was read: which model it asks for, and how long its prompt is. `known` is the fleet's own name.
     pub(crate) fn parsed(&mut self, model: &str, known: Option<&Arc<str>>, input_tokens: u64) {
         self.parsed = Some(Instant::now());
-        self.model = model.to_owned();
+        self.model = shortened(model).to_owned();
         if let Some(known) = known {
             self.model_label = Text::from(Arc::clone(known));
         }
@@ -340,10 +340,29 @@ impl Drop for Record {
 /// Label of every model that no route knows.
 static UNKNOWN_MODEL: LazyLock<Text> = LazyLock::new(|| Text::from("unknown"));
 
+/// Longest path or model name in a log line, in bytes. Clients choose both; real ones are far shorter.
+const MAX_LOGGED: usize = 512;
+
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_LOGGED)]
+}
+
 fn protocol(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
         Version::HTTP_2 => "HTTP/2.0",
         _ => "HTTP/1.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_fill_the_log() {
+        assert_eq!(shortened("qwen"), "qwen");
+        assert_eq!(shortened(&"x".repeat(1 << 20)).len(), MAX_LOGGED);
+        assert_eq!(shortened(&"ö".repeat(1000)).len(), MAX_LOGGED);
     }
 }
