@@ -38,6 +38,7 @@ const TABLE: [Edges; 8] = [
             "regex",
             "memchr",
             "simdutf8",
+            "wide",
             "smallvec",
         ]),
     },
