@@ -28,7 +28,8 @@ pub async fn serve(
         "/healthz" => message(StatusCode::OK, "ok"),
         "/readyz" => ready(&app),
         _ if is_read(&request) && Listing::of(path).is_some() => list(&app, path),
-        _ if path.starts_with("/v1/") => infer(app, request).await,
+        // Boxed: the server moves what it is given several times, and this is several kilobytes.
+        _ if path.starts_with("/v1/") => Box::pin(infer(app, request)).await,
         _ => not_found(),
     };
     if keeps_alive && lifecycle_app.lifecycle.phase() == Phase::Draining {
