@@ -2,7 +2,7 @@
 
 use crate::flags::Validate;
 use crate::scheduler::check_scheduler;
-use control::{Problem, Severity, files};
+use control::files;
 use std::process::ExitCode;
 
 /// Prints what is wrong; exit code 0 or 1.
@@ -15,12 +15,10 @@ pub(crate) fn run(options: &Validate) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.router_config {
         findings.extend(check_scheduler(path));
     }
-    let fatal = |p: &&Problem| match p.severity {
-        Severity::Error => true,
-        Severity::Warning => options.strict,
-        Severity::Note => false,
-    };
-    let errors = findings.iter().filter(fatal).count();
+    let errors = findings
+        .iter()
+        .filter(|p| p.refuses(options.strict))
+        .count();
     for problem in &findings {
         println!("{}: {problem}", problem.severity.as_str());
     }

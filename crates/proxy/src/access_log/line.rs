@@ -72,6 +72,21 @@ impl Entry<'_> {
         out.push('\n');
     }
 
+    /// The names that are known, in the order of the line.
+    fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("model_route", self.model_route),
+            ("model_server", self.model_server),
+            ("selected_pod", self.selected_pod),
+            ("request_id", self.request_id),
+            ("backend_type", self.backend_type),
+            ("backend_name", self.backend_name),
+            ("upstream_model", self.upstream_model),
+        ]
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+    }
+
     fn write_text(&self, out: &mut String) -> fmt::Result {
         write!(
             out,
@@ -85,19 +100,11 @@ impl Entry<'_> {
         if let Some(error) = self.error {
             write!(out, " error={}:{}", error.r#type, OneLine(&error.message))?;
         }
-        for (key, value) in [
-            ("model_name", self.model_name),
-            ("model_route", self.model_route),
-            ("model_server", self.model_server),
-            ("selected_pod", self.selected_pod),
-            ("request_id", self.request_id),
-            ("backend_type", self.backend_type),
-            ("backend_name", self.backend_name),
-            ("upstream_model", self.upstream_model),
-        ] {
-            if !value.is_empty() {
-                write!(out, " {key}={}", OneLine(value))?;
-            }
+        if !self.model_name.is_empty() {
+            write!(out, " model_name={}", OneLine(self.model_name))?;
+        }
+        for (key, value) in self.names() {
+            write!(out, " {key}={}", OneLine(value))?;
         }
         if self.upstream_status_code != 0 {
             write!(out, " upstream_status_code={}", self.upstream_status_code)?;
@@ -134,18 +141,8 @@ impl Entry<'_> {
             json.value("error", error)?;
         }
         json.text("model_name", self.model_name)?;
-        for (key, value) in [
-            ("model_route", self.model_route),
-            ("model_server", self.model_server),
-            ("selected_pod", self.selected_pod),
-            ("request_id", self.request_id),
-            ("backend_type", self.backend_type),
-            ("backend_name", self.backend_name),
-            ("upstream_model", self.upstream_model),
-        ] {
-            if !value.is_empty() {
-                json.text(key, value)?;
-            }
+        for (key, value) in self.names() {
+            json.text(key, value)?;
         }
         for (key, value) in [
             ("upstream_status_code", u64::from(self.upstream_status_code)),
