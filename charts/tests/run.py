@@ -269,7 +269,7 @@ def main():
     checks += [(f"refused: {what}", lambda v=values, w=wanted: refused(v, w)) for what, values, wanted in REFUSED]
     checks += [(f.__name__, f) for f in (changed_configuration_rolls_the_pods, disabled_renders_nothing, notes)]
     checks += [(f"{p.parent.name}/{p.name}", lambda p=p: plain_file(p))
-               for folder in (CRDS, EXAMPLES) for p in sorted(folder.glob("*.yaml"))]
+               for folder in (CRDS, EXAMPLES) for p in sorted(folder.rglob("*.yaml"))]
     assert len({p.stem for p in (HERE / "cases").glob("*.yaml")} ^ {p.stem for p in (HERE / "golden").glob("*.yaml")}) == 0 \
         or OPTIONS.update, "cases and golden files are not the same set"
     passed = failed = 0

@@ -38,7 +38,7 @@ pub async fn serve_metrics(
     app.metrics
         .entries
         .set(i64::try_from(app.scheduler.prefix_entries()).unwrap_or(i64::MAX));
-    let page = app.metrics.render().unwrap_or_default();
+    let page = app.metrics.render(app.fleet()).unwrap_or_default();
     let mut response = Response::new(ClientBody::from(Bytes::from(page)));
     response.headers_mut().insert(
         CONTENT_TYPE,

@@ -1,6 +1,7 @@
 //! Every metric family of the router, declared in this folder and nowhere else.
 
 mod labels;
+mod pods;
 mod process;
 
 pub use labels::{
@@ -14,7 +15,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use routing::fleet::Fleet;
 use std::fmt;
+use std::sync::Arc;
 
 /// Content type of the metrics page.
 pub use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
@@ -146,13 +149,14 @@ impl Metrics {
         process::register(&mut self.registry);
     }
 
-    /// The page in Prometheus' text format.
+    /// The page in Prometheus' text format; `fleet` is the snapshot whose pods it shows.
     ///
     /// # Errors
     /// Never in practice: writing to a string does not fail.
-    pub fn render(&self) -> Result<String, fmt::Error> {
+    pub fn render(&self, fleet: Arc<Fleet>) -> Result<String, fmt::Error> {
         let mut page = String::with_capacity(16 << 10);
         prometheus_text::encode(&mut page, &self.registry)?;
+        prometheus_text::encode(&mut page, &pods::registry(fleet))?;
         Ok(page)
     }
 }

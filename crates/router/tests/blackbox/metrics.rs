@@ -28,6 +28,8 @@ async fn the_families_and_their_types() {
             "kthena_router_access_log_lost_lines counter",
             "kthena_router_scrape_failures counter",
             "kthena_router_build_info gauge",
+            "kthena_router_pod_in_flight_requests gauge",
+            "kthena_router_pod_waiting_requests gauge",
         ]
     );
     let version = [("version", env!("CARGO_PKG_VERSION"))];
