@@ -23,7 +23,13 @@ pub(crate) struct Environment {
 impl Environment {
     /// Reads the process's environment. A value that makes no sense is named in a warning and its default is used.
     pub(crate) fn read() -> Self {
-        Self::from(|name| std::env::var(name).ok())
+        let get = |name: &str| std::env::var(name).ok();
+        for (name, feature) in ABSENT {
+            if get(name).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+                tracing::warn!("{name} has no effect: {feature} is not in this router yet");
+            }
+        }
+        Self::from(get)
     }
 
     fn from(get: impl Fn(&str) -> Option<String>) -> Self {
@@ -64,6 +70,12 @@ impl Environment {
         }
     }
 }
+
+/// Switches of the original for what this router has not.
+const ABSENT: [(&str, &str); 2] = [
+    ("ENABLE_FAIRNESS_SCHEDULING", "fairness scheduling"),
+    ("ENABLE_SESSION_BOOST", "session boost"),
+];
 
 fn access_log(get: &impl Fn(&str) -> Option<String>) -> Option<(Format, Output)> {
     // The spellings that Go's strconv.ParseBool knows.

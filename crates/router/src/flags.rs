@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::absent::Absent;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub(crate) struct Serve {
     /// Verbosity of the log: 0 to 2 usual, 4 and above each plugin's scores for each request.
     #[arg(short = 'v', long = "v", default_value_t = 0, value_name = "N")]
     pub(crate) verbosity: u8,
+    #[command(flatten)]
+    pub(crate) absent: Absent,
 }
 
 /// Where the chart mounts the configuration.

@@ -1,5 +1,6 @@
 //! `kthena-router`: sends requests that share a prompt prefix to the pod that recently served that prefix.
 
+mod absent;
 mod demo;
 mod env;
 mod explain;
@@ -11,6 +12,8 @@ mod scheduler;
 mod signals;
 mod sim_engine;
 mod table;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use clap::Parser;

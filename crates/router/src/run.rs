@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 
 /// Serves until a signal ends it.
 pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
+    flags.absent.check()?;
     if flags.config_source == ConfigSource::Kubernetes {
         bail!(
             "--config-source=kubernetes is not in this build yet; use --config-source=file --config-dir=DIR with \

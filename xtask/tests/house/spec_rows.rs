@@ -7,17 +7,13 @@ use xtask::{code, tree};
 
 /// Rows in scope.
 const ROWS: &str = "A1 A2 A3 A4 A5 A6 A7 B1 B2 B3 B4 B5 B6 C1 C2 C3 C4 C5 C6 C7 C9 C10 D1 D3 D4 D5 D7 E1 E2 E3 E4 E5 \
-                    F1 F2 F3 F4 F5 F6 F7 F8 F9 G1 G2 G3 H1 I1 I2 I3 I4 I5 J1";
+                    F1 F2 F3 F4 F5 F6 F7 F8 F9 G1 G2 G3 G4 H1 I1 I2 I3 I4 I5 J1 J5 J6";
 
 /// Rows that later work brings, and why not now.
-const LATER: [(&str, &str); 10] = [
+const LATER: [(&str, &str); 7] = [
     ("C8", "needs prefill/decode pairs (J3)"),
     ("D2", "needs prefill/decode pairs (J3)"),
     ("D6", "needs session sticky (J2)"),
-    (
-        "G4",
-        "the dashboard is checked against a real Prometheus together with the chart's (J6)",
-    ),
     ("H2", "needs session sticky (J2)"),
     ("J2", "session sticky needs its binding store"),
     (
@@ -25,11 +21,6 @@ const LATER: [(&str, &str); 10] = [
         "prefill/decode needs connectors to the engines' transfer",
     ),
     ("J4", "kvcache-aware needs the engines' KV events"),
-    ("J5", "several replicas need the cluster's watch"),
-    (
-        "J6",
-        "the access log is there; chart and dashboard come with the cluster's watch",
-    ),
 ];
 
 fn tested() -> BTreeSet<String> {

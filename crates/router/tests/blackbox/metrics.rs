@@ -1,7 +1,7 @@
 //! The metrics page: names, labels and values.
 
 use crate::{CHAT, completion, setup};
-use e2e::{Pod, Script};
+use e2e::{Gate, Gauges, Pod, Script, until};
 
 #[tokio::test]
 async fn the_families_and_their_types() {
@@ -229,4 +229,52 @@ async fn each_plugin_has_its_times() {
         );
         assert_eq!(count, Some(1.0), "{plugin}");
     }
+}
+
+#[tokio::test]
+async fn gauges_of_a_pod_live_as_long_as_the_pod() {
+    let [busy, silent] = Pod::several().await;
+    silent.preset(None);
+    let router = setup().pods(&[&busy, &silent]).start().await;
+    busy.shows(Some(Gauges {
+        waiting: 3,
+        ..Gauges::default()
+    }))
+    .await;
+    let gate = Gate::closed();
+    for pod in [&busy, &silent] {
+        pod.answers(Script::json(200, e2e::chat_answer()).behind(&gate));
+    }
+    let mut client = router.connect().await;
+    client.request("POST", CHAT, &[], completion("x")).await;
+    let series = async |name: &'static str| {
+        let metrics = router.metrics().await;
+        let series = metrics.series(name);
+        series
+            .map(|(labels, value)| format!("{labels} {value}"))
+            .collect::<Vec<_>>()
+    };
+    let in_flight = async || series("kthena_router_pod_in_flight_requests").await;
+    until("one pod has the request", async || {
+        let mut values = in_flight().await;
+        values.iter_mut().for_each(|v| *v = v.split_off(v.len() - 1));
+        values.sort();
+        (values == ["0", "1"]).then_some(())
+    })
+    .await;
+    // The other pod's queue is unknown, which is not an empty one.
+    until("the queue was read", async || {
+        let values = series("kthena_router_pod_waiting_requests").await;
+        (values == ["backend_pod=\"default/m:p0\" 3"]).then_some(())
+    })
+    .await;
+    gate.open();
+    client.answer().await;
+    router.set_pods(&[&silent]).await;
+    until("the series of the removed pod are gone", async || {
+        (in_flight().await == ["backend_pod=\"default/m:p0\" 0"]
+            && series("kthena_router_pod_waiting_requests").await.is_empty())
+        .then_some(())
+    })
+    .await;
 }

@@ -281,3 +281,22 @@ async fn c10_ties_are_spread_over_the_pods() {
     // Each is missed with a chance of (2/3)^60, once in 10^10 runs.
     assert!(pods.iter().all(|p| !p.seen().is_empty()));
 }
+
+#[tokio::test]
+async fn j5_each_replica_knows_only_what_it_routed_itself() {
+    let pods: [Pod; 2] = Pod::several().await;
+    let one = setup().pods(&[&pods[0], &pods[1]]).start().await;
+    let other = setup().pods(&[&pods[0], &pods[1]]).start().await;
+    one.chat("How do I enable it?").await;
+    let best = async |router: &Router| {
+        let scores = router.scores("prefix-cache", "How do I enable it?").await;
+        scores.into_iter().max().flatten()
+    };
+    assert_eq!(best(&one).await, Some(100));
+    assert_eq!(best(&other).await, Some(0));
+    let entries = other.metrics().await;
+    assert_eq!(
+        entries.value("kthena_router_prefix_cache_entries", &[]),
+        Some(0.0)
+    );
+}
