@@ -161,6 +161,7 @@ class Process:
 class Stack:
     def __init__(self, router, folder):
         self.parts = []
+        self.prompts = 0
         try:
             engines = [self._start(router, "sim-engine", "--port", 0, "--served-model-name", MODEL, "--time-scale", 4)
                        for _ in range(2)]
@@ -222,8 +223,9 @@ def play(stack):
     """Prompts that share their first half with an earlier one, prompts that do not, and requests that find no pod."""
     shared = "All of us read this long introduction first. " * 20
     for n in range(6):
+        stack.prompts += 1
         assert stack.chat(f"{shared}Question {n}?") == 200
-        assert stack.chat(f"{n} is the first word of this prompt. " * 20) == 200
+        assert stack.chat(f"{stack.prompts} was never the first word of a prompt. " * 20) == 200
     assert stack.chat("x", NO_PODS) == 503
     assert stack.chat("x", FILTERED) == 400
 
@@ -270,12 +272,8 @@ def variable_lists_the_models(stack, dashboard):
 def hit_rate_is_right(stack, dashboard):
     expression = next(e for title, e in queries(dashboard) if title == "Prefix cache hit rate")
     rate = stack.value(as_grafana_writes_it(expression))[(("model", MODEL),)]
-    # The prompts of the first half hit, those of the other only once they were played before and not evicted since.
-    assert 0.3 < rate < 1, rate
-    name = "kthena_router_prefix_cache_match_ratio"
-    totals = stack.value(f'1 - {name}_bucket{{le=~"0|0.0"}} / ignoring(le) {name}_count')
-    assert totals
-    assert all(abs(total - rate) < 0.35 for total in totals.values()), (totals, rate)
+    # Every other prompt shares its beginning with those before it.
+    assert 0.3 < rate < 0.7, rate
 
 
 def entries_are_those_of_the_page(stack, _):
@@ -309,8 +307,10 @@ def rules_evaluate(stack):
 
 def alerts_under_traffic(stack):
     """The requests without a pod are pending as an alert; a healthy scrape and request are not."""
-    pending = {alert["labels"]["alertname"] for alert in stack.ask("alerts")["alerts"]}
-    assert "KthenaRouterNoPodLeft" in pending, pending
+    def names():
+        found = {alert["labels"]["alertname"] for alert in stack.ask("alerts")["alerts"]}
+        return found if "KthenaRouterNoPodLeft" in found else None
+    pending = until("the alert is pending", names)
     assert not pending & {"KthenaRouterDown", "KthenaRouterScrapeFailures", "KthenaRouterPodOverloaded",
                           "KthenaRouterPrefixCacheNeverHits", "KthenaRouterAccessLogLost"}, pending
 
