@@ -53,13 +53,10 @@ impl Rendered {
         Self(documents(&format!("charts/tests/golden/{case}.yaml")))
     }
 
-    fn all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.0.iter().filter(move |o| o["kind"] == kind)
-    }
-
     fn one(&self, kind: &str, name: &str) -> &Value {
-        let mut found = self.all(kind).filter(|o| o["metadata"]["name"] == name);
-        found.next().unwrap_or_else(|| panic!("no {kind} {name}"))
+        let wanted = |o: &&Value| o["kind"] == kind && o["metadata"]["name"] == name;
+        let found = self.0.iter().find(wanted);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))
     }
 
     fn container(&self) -> &Value {
@@ -117,7 +114,9 @@ fn f8_the_config_map_of_the_chart_says_what_is_built_in() {
     assert_eq!(plugins(&chart), plugins(&built_in));
     // Explicitly: the text names the four arguments itself.
     let map = Rendered::of("defaults");
-    let written = string(&map.one("ConfigMap", "kthena-router-config")["data"]["routerConfiguration"]).to_owned();
+    let written =
+        string(&map.one("ConfigMap", "kthena-router-config")["data"]["routerConfiguration"])
+            .to_owned();
     for argument in [
         "blockSizeToHash: 64",
         "maxBlocksToMatch: 128",
@@ -285,10 +284,7 @@ fn the_cluster_example_is_valid() {
     let config = Rendered(documents(
         "examples/kubernetes/config/kthena-router-config.yaml",
     ));
-    assert_eq!(
-        config.scheduler().args().prefix_cache.max_blocks,
-        512
-    );
+    assert_eq!(config.scheduler().args().prefix_cache.max_blocks, 512);
 }
 
 #[test]

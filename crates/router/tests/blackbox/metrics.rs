@@ -257,7 +257,9 @@ async fn gauges_of_a_pod_live_as_long_as_the_pod() {
     let in_flight = async || series("kthena_router_pod_in_flight_requests").await;
     until("one pod has the request", async || {
         let mut values = in_flight().await;
-        values.iter_mut().for_each(|v| *v = v.split_off(v.len() - 1));
+        values
+            .iter_mut()
+            .for_each(|v| *v = v.split_off(v.len() - 1));
         values.sort();
         (values == ["0", "1"]).then_some(())
     })
@@ -273,7 +275,9 @@ async fn gauges_of_a_pod_live_as_long_as_the_pod() {
     router.set_pods(&[&silent]).await;
     until("the series of the removed pod are gone", async || {
         (in_flight().await == ["backend_pod=\"default/m:p0\" 0"]
-            && series("kthena_router_pod_waiting_requests").await.is_empty())
+            && series("kthena_router_pod_waiting_requests")
+                .await
+                .is_empty())
         .then_some(())
     })
     .await;
