@@ -3,15 +3,14 @@
 use crate::PodId;
 use crate::lookup;
 use crate::lru::Lru;
-use crate::postings::Postings;
+use crate::tree::{Holder, ROOT, Step, Tree};
 use parking_lot::{RwLock, RwLockWriteGuard};
-use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// Most entries of one pod, and most blocks of one record: slots are 32 bits, and the two meet in one list for a moment.
 const MAX_ENTRIES: usize = i32::MAX as usize;
 
-/// Entries that are forgotten before waiting requests may pass; about 30 µs.
+/// Entries that are forgotten before waiting requests may pass; at most some 50 µs, if each is a run of its own.
 const FORGET_STEP: usize = 512;
 
 /// What a record did, in entries.
@@ -27,8 +26,8 @@ pub struct Recorded {
 
 /// Which pods were recently sent which blocks. See the [crate documentation](crate) for invariants and locking.
 ///
-/// One entry is one block hash for one pod: 16 bytes in the pod's list and, for a block that no other pod has, 16 bytes
-/// divided by the load (0.56 to 0.7) in the map.
+/// An entry is one block for one pod. It has no memory of its own: 8 bytes for each block, whoever holds it, about 100
+/// bytes for each run of blocks, and 24 for each pod that holds a part of a run.
 #[derive(Debug)]
 pub struct PrefixIndex {
     pub(crate) capacity: usize,
@@ -39,7 +38,7 @@ pub struct PrefixIndex {
 pub(crate) struct State {
     /// What each pod holds.
     pub(crate) pods: HashMap<PodId, Lru>,
-    pub(crate) postings: Postings,
+    pub(crate) tree: Tree,
     pub(crate) entries: usize,
 }
 
@@ -50,7 +49,7 @@ impl PrefixIndex {
     pub fn new(capacity_per_pod: usize) -> Self {
         let state = State {
             pods: HashMap::new(),
-            postings: Postings::new(),
+            tree: Tree::new(),
             entries: 0,
         };
         Self {
@@ -110,7 +109,7 @@ impl PrefixIndex {
         draw: u64,
         out: &mut [u32],
     ) -> u32 {
-        lookup::longest_matches(&self.state.read().postings, hashes, pods, k, draw, out)
+        lookup::longest_matches(&self.state.read().tree, hashes, pods, k, draw, out)
     }
 
     /// Number of entries of all pods together.
@@ -130,36 +129,49 @@ impl State {
     fn record(&mut self, pod: PodId, hashes: &[u64], capacity: usize) -> Recorded {
         let Self {
             pods,
-            postings,
+            tree,
             entries,
         } = self;
-        let Some(lru) = pods.get_mut(&pod) else {
+        if hashes.is_empty() || !pods.contains_key(&pod) {
             return Recorded::default();
-        };
+        }
 
-        lru.reserve(hashes.len(), capacity);
-        let mut recorded = Recorded::default();
-        let mut rest = hashes;
-        while let Some((&hash, before)) = rest.split_last() {
-            match postings.slot_or_insert(hash, pod, || lru.push(hash)) {
-                // What one prompt recorded lies in the list as one run, and moves as one: a conversation that goes on
-                // costs two or three look-ups, not one for each block.
-                Some(slot) => {
-                    let moved = lru.touch_run(slot, before);
-                    recorded.refreshed += moved;
-                    rest = &rest[..rest.len() - moved];
-                }
-                None => {
-                    if recorded.added == 0 {
-                        postings.touch(before.iter().copied());
-                    }
-                    recorded.added += 1;
-                    rest = before;
-                }
+        // Prompts part only at the ends of runs, and what a pod uses at one time is whole runs of its list.
+        let mut path = tree.path(hashes);
+        let known: u32 = path.iter().map(|step| step.blocks).sum();
+        let new = &hashes[known as usize..];
+        if let Some(last) = path.last_mut() {
+            let run = &tree.runs[last.run];
+            let ends_inside = (last.blocks as usize) < run.hashes.len();
+            if ends_inside && (!new.is_empty() || run.held(pod) > last.blocks) {
+                last.run = tree.split(last.run, last.blocks, |holder, first| {
+                    share(pods, holder, last.blocks, first)
+                });
             }
         }
+        if !new.is_empty() {
+            let end = path.last().map_or(ROOT, |step| step.run);
+            let run = tree.grow(end, new);
+            // Fits, see `MAX_ENTRIES`.
+            let blocks = new.len() as u32;
+            match path.last_mut() {
+                Some(last) if last.run == run => last.blocks += blocks,
+                _ => path.push(Step { run, blocks }),
+            }
+        }
+
+        let mut recorded = Recorded::default();
+        let Some(lru) = pods.get_mut(&pod) else {
+            return recorded;
+        };
+        for step in path.iter().rev() {
+            let had = tree.hold(*step, pod, lru);
+            recorded.refreshed += had as usize;
+            recorded.added += (step.blocks - had) as usize;
+        }
+        lru.blocks += recorded.added;
         *entries += recorded.added;
-        let surplus = lru.len().saturating_sub(capacity);
+        let surplus = lru.blocks.saturating_sub(capacity);
         recorded.evicted = self.drop_oldest(pod, surplus);
         recorded
     }
@@ -169,17 +181,31 @@ impl State {
         let Some(lru) = self.pods.get_mut(&pod) else {
             return 0;
         };
-        let victims: SmallVec<[u64; 128]> = lru
-            .oldest_first()
-            .take(count)
-            .map(|(hash, _)| hash)
-            .collect();
-        self.postings.touch(victims.iter().copied());
-        for &hash in &victims {
-            lru.pop_oldest();
-            self.postings.remove(hash, pod);
+        let mut left = count;
+        while left > 0
+            && let Some(run) = lru.oldest()
+        {
+            let (dropped, all) = self.tree.release(run, pod, left);
+            if all {
+                lru.pop_oldest();
+            }
+            left -= dropped;
         }
-        self.entries -= victims.len();
-        victims.len()
+        let dropped = count - left;
+        lru.blocks -= dropped;
+        self.entries -= dropped;
+        dropped
     }
+}
+
+/// Notes in a holder's list that its run was cut after `blocks` blocks. Returns the slot of the new, first part.
+fn share(pods: &mut HashMap<PodId, Lru>, holder: Holder, blocks: u32, first: u32) -> u32 {
+    let Some(lru) = pods.get_mut(&holder.pod) else {
+        return holder.slot;
+    };
+    if holder.held > blocks {
+        return lru.push_before(holder.slot, first);
+    }
+    lru.rename(holder.slot, first);
+    holder.slot
 }

@@ -4,8 +4,8 @@
 //!
 //! - [`Chain`] cuts a prompt into blocks and hashes each with the hash of the block before it, so that one `u64` stands
 //!   for "this model and everything up to the end of this block".
-//! - [`PrefixIndex`] remembers, per pod, the block hashes that were recently sent there: one LRU list per pod, and one
-//!   map from block hash to the pods that hold it.
+//! - [`PrefixIndex`] remembers, per pod, the blocks that were recently sent there: one tree of all prompts, in which blocks
+//!   that are always sent together are one run, and for each pod one LRU list of the runs that it holds.
 //! - [`PrefixIndex::longest_matches`] answers which pods hold the longest part of a prompt.
 //!
 //! # Invariants
@@ -17,11 +17,11 @@
 //!
 //! # Why one lock
 //!
-//! The whole index is a plain struct behind one reader-writer lock. A look-up holds it for about a microsecond and a
-//! record for some ten, out of a request that takes milliseconds to seconds, so it is idle almost always; and every
-//! look-up sees one moment of the whole index, which sharded locks or lock-free maps would have to argue for. The two
-//! operations that could hold it for long are cut up: the map grows in 64 independent parts, and forgetting a pod lets
-//! waiting requests pass every few hundred entries.
+//! The whole index is a plain struct behind one reader-writer lock. A look-up or a record holds it for a microsecond or
+//! two, out of a request that takes milliseconds to seconds, so it is idle almost always; and every look-up sees one
+//! moment of the whole index, which sharded locks or lock-free maps would have to argue for. The operations that could
+//! hold it for long are cut up: maps and slabs grow in small parts, and forgetting a pod lets waiting requests pass every
+//! few hundred entries.
 
 mod chain;
 mod index;
@@ -29,8 +29,8 @@ mod inspect;
 mod lookup;
 mod lru;
 mod pod;
-mod postings;
-mod table;
+mod slab;
+mod tree;
 
 pub use chain::{Chain, Hashes};
 pub use index::{PrefixIndex, Recorded};

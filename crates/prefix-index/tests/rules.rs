@@ -206,16 +206,17 @@ fn an_empty_prompt_and_no_candidates_are_fine() {
 }
 
 #[test]
-fn a_repeated_hash_is_one_entry() {
+fn a_block_is_what_it_is_only_at_its_place() {
     let index = index(7, 1);
-    assert_eq!(
-        index.record(PodId(0), &[5, 6, 5]),
-        Recorded {
-            added: 2,
-            refreshed: 1,
-            evicted: 0
-        }
-    );
+    let three = Recorded {
+        added: 3,
+        refreshed: 0,
+        evicted: 0,
+    };
+    assert_eq!(index.record(PodId(0), &[5, 6, 5]), three);
+    let mut out = [0];
+    index.longest_matches(&[6, 5], &[PodId(0)], 5, 0, &mut out);
+    assert_eq!(out, [0], "a collision of hashes in another prompt");
     index.check_invariants().expect("consistent");
 }
 
