@@ -24,7 +24,7 @@ const TABLE: [Edges; 8] = [
     Edges {
         name: "prefix-index",
         ours: &[],
-        others: Only(&["xxhash-rust", "smallvec", "parking_lot"]),
+        others: Only(&["hashbrown", "xxhash-rust", "smallvec", "parking_lot"]),
     },
     Edges {
         name: "routing",

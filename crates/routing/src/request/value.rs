@@ -127,18 +127,67 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// The decoded text piece by piece: what stands between escapes is borrowed, each escape is a piece of its own. A
-    /// piece may be empty.
+    /// The decoded text piece by piece: long stretches without an escape are borrowed, escapes and what stands between
+    /// them are gathered. A piece may be empty.
     pub(crate) fn pieces(self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
-        let mut rest = 0;
         let mut hits = Hits::from(self.raw, 0);
-        while let Some(backslash) = hits.next() {
-            sink(&self.raw[rest..backslash])?;
+        let Some(mut backslash) = hits.next() else {
+            return sink(self.raw);
+        };
+        let mut rest = 0;
+        let mut gathered = Gathered::default();
+        loop {
+            gathered.add(&self.raw[rest..backslash], sink)?;
             let (escape, used) = escape::decode(&self.raw[backslash..]);
-            sink(escape.as_bytes())?;
+            gathered.add(escape.as_bytes(), sink)?;
             rest = backslash + used;
             hits.skip_to(rest);
+            match hits.next() {
+                Some(next) => backslash = next,
+                None => break,
+            }
         }
-        sink(&self.raw[rest..])
+        gathered.add(&self.raw[rest..], sink)?;
+        gathered.flush(sink)
+    }
+}
+
+/// Bytes that are gathered before they are given on: a few blocks of a prompt.
+const GATHER: usize = 256;
+
+/// Short pieces on their way to one that is worth its call. Source code and lists have an escape every few dozen bytes.
+#[derive(Debug)]
+struct Gathered {
+    bytes: [u8; GATHER],
+    len: usize,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        Self {
+            bytes: [0; GATHER],
+            len: 0,
+        }
+    }
+}
+
+impl Gathered {
+    #[inline]
+    fn add(
+        &mut self,
+        piece: &[u8],
+        sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if let Some(free) = self.bytes[self.len..].get_mut(..piece.len()) {
+            free.copy_from_slice(piece);
+            self.len += piece.len();
+            return ControlFlow::Continue(());
+        }
+        self.flush(sink)?;
+        sink(piece)
+    }
+
+    fn flush(&mut self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+        sink(&self.bytes[..std::mem::take(&mut self.len)])
     }
 }
