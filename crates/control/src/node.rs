@@ -41,6 +41,23 @@ impl Value {
 }
 
 impl Node {
+    /// JSON of which no lines are known.
+    pub(crate) fn from_json(json: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(b) => Value::Bool(b),
+            Json::Number(n) => Value::Number(n),
+            Json::String(s) => Value::String(s),
+            Json::Array(items) => Value::List(items.into_iter().map(Self::from_json).collect()),
+            Json::Object(fields) => {
+                let field = |(key, value)| (key, Self::from_json(value));
+                Value::Map(fields.into_iter().map(field).collect())
+            }
+        };
+        Self { line: 0, value }
+    }
+
     /// The value as plain JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {

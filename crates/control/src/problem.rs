@@ -88,6 +88,7 @@ impl fmt::Display for Problem {
 #[derive(Debug)]
 pub(crate) struct Sink {
     file: Arc<str>,
+    in_cluster: bool,
     found: RefCell<Vec<Problem>>,
 }
 
@@ -95,8 +96,22 @@ impl Sink {
     pub(crate) fn new(file: Arc<str>) -> Self {
         Self {
             file,
+            in_cluster: false,
             found: RefCell::default(),
         }
+    }
+
+    /// Of one object of a cluster, whose kind and name stand in for the file.
+    pub(crate) fn of_object(name: Arc<str>) -> Self {
+        Self {
+            in_cluster: true,
+            ..Self::new(name)
+        }
+    }
+
+    /// Whether the object comes from a cluster, where pods are found by their labels.
+    pub(crate) fn in_cluster(&self) -> bool {
+        self.in_cluster
     }
 
     pub(crate) fn file(&self) -> &Arc<str> {

@@ -1,29 +1,30 @@
 //! Checked objects and the fleet before to the fleet after.
 
 use crate::resources::{self, Objects};
-use routing::fleet::{Fleet, ModelServer, ObjectName, Pod, PodId, PodIds};
-use std::collections::HashMap;
+use crate::selection::Selection;
+use routing::fleet::{Endpoint, Engine, Fleet, ModelServer, ObjectName, Pod, PodId, PodIds};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The fleet that the objects describe.
 ///
-/// A pod with the name, endpoint, engine and labels of a pod of `previous` is that pod, with its load figures and its
-/// requests in flight. Any other is a new pod with a new id: a pod whose address changed is another process with an
-/// empty cache.
+/// The pods of a server are its endpoints and the ready pods of the cluster that its labels select. A pod that several
+/// servers select with one port and one engine is one pod.
+///
+/// A pod with the name, uid, endpoint, engine and labels of a pod of `previous` is that pod, with its load figures and
+/// its requests in flight. Any other is a new pod with a new id: a pod whose address or uid changed is another process
+/// with an empty cache.
 ///
 /// Routes are ordered oldest first: by creation time, where a route without one comes first as it does in Go; then by
 /// resource version, compared as text; then by name.
 #[must_use]
 pub fn build(objects: &Objects, previous: &Fleet, ids: &PodIds) -> Fleet {
-    let known: HashMap<&ObjectName, &Arc<Pod>> = previous
-        .servers()
-        .flat_map(|server| server.pods())
-        .map(|pod| (&pod.name, pod))
-        .collect();
+    let selection = Selection::new(&objects.servers, &objects.pods);
+    let mut pods = Pods::of(previous, ids);
     let servers = objects
         .servers
         .iter()
-        .map(|server| Arc::new(build_server(server, &known, ids)))
+        .map(|server| Arc::new(build_server(server, &selection, &mut pods)))
         .collect();
     let mut routes: Vec<_> = objects.routes.iter().collect();
     routes.sort_by_key(|r| (r.meta.created, &r.meta.resource_version, &r.meta.name));
@@ -44,39 +45,95 @@ pub fn departed(previous: &Fleet, next: &Fleet) -> Vec<PodId> {
         .collect()
 }
 
-fn build_server(
-    server: &resources::ModelServer,
-    known: &HashMap<&ObjectName, &Arc<Pod>>,
-    ids: &PodIds,
+fn build_server<'a>(
+    server: &'a resources::ModelServer,
+    selection: &Selection<'a>,
+    pods: &mut Pods<'_>,
 ) -> ModelServer {
     let name = &server.meta.name;
-    let pod = |spec: &resources::PodSpec| {
-        let full = ObjectName::new(name.namespace(), &format!("{}:{}", name.name(), spec.name));
-        let same = |pod: &&&Arc<Pod>| {
-            pod.endpoint == spec.endpoint
-                && pod.engine == server.engine
-                && pod.labels == spec.labels
-        };
-        known.get(&full).filter(same).map_or_else(
-            || {
-                Arc::new(Pod {
-                    id: ids.next(),
-                    name: full.clone(),
-                    endpoint: spec.endpoint.clone(),
-                    engine: server.engine,
-                    labels: spec.labels.clone(),
-                    load: routing::fleet::Load::default(),
-                })
-            },
-            |pod| Arc::clone(pod),
-        )
-    };
+    let endpoints = server.pods.iter().map(|spec| Wanted {
+        name: ObjectName::new(name.namespace(), &format!("{}:{}", name.name(), spec.name)),
+        uid: None,
+        host: &spec.endpoint.host,
+        port: spec.endpoint.port,
+        engine: server.engine,
+        labels: &spec.labels,
+    });
+    let selected = selection.of(server).filter(|pod| pod.ready);
+    let selected = selected.map(|pod| Wanted {
+        name: pod.name.clone(),
+        uid: Some(&pod.uid),
+        host: &pod.ip,
+        port: server.port,
+        engine: server.engine,
+        labels: &pod.labels,
+    });
     ModelServer::new(
         name.clone(),
         server.model.as_deref().map(Into::into),
         server.engine,
         server.policy.clone(),
         server.spec.clone(),
-        server.pods.iter().map(pod).collect(),
+        endpoints
+            .chain(selected)
+            .map(|wanted| pods.get(wanted))
+            .collect(),
     )
+}
+
+/// What a pod is to be.
+struct Wanted<'a> {
+    name: ObjectName,
+    uid: Option<&'a str>,
+    host: &'a str,
+    port: u16,
+    engine: Engine,
+    labels: &'a BTreeMap<String, String>,
+}
+
+impl Wanted<'_> {
+    fn is(&self, pod: &Pod) -> bool {
+        pod.uid.as_deref() == self.uid
+            && *pod.endpoint.host == *self.host
+            && pod.labels == *self.labels
+    }
+}
+
+/// The pods before, and those made meanwhile.
+struct Pods<'a> {
+    /// A pod may be there once for each port and engine that servers ask it for.
+    known: HashMap<(ObjectName, u16, Engine), Arc<Pod>>,
+    ids: &'a PodIds,
+}
+
+impl<'a> Pods<'a> {
+    fn of(previous: &Fleet, ids: &'a PodIds) -> Self {
+        let key = |pod: &Pod| (pod.name.clone(), pod.endpoint.port, pod.engine);
+        let pods = previous.servers().flat_map(|server| server.pods());
+        let known = pods.map(|pod| (key(pod), Arc::clone(pod))).collect();
+        Self { known, ids }
+    }
+
+    fn get(&mut self, wanted: Wanted<'_>) -> Arc<Pod> {
+        let key = (wanted.name.clone(), wanted.port, wanted.engine);
+        if let Some(pod) = self.known.get(&key)
+            && wanted.is(pod)
+        {
+            return Arc::clone(pod);
+        }
+        let pod = Arc::new(Pod {
+            id: self.ids.next(),
+            name: wanted.name,
+            uid: wanted.uid.map(Into::into),
+            endpoint: Endpoint {
+                host: wanted.host.into(),
+                port: wanted.port,
+            },
+            engine: wanted.engine,
+            labels: wanted.labels.clone(),
+            load: routing::fleet::Load::default(),
+        });
+        self.known.insert(key, Arc::clone(&pod));
+        pod
+    }
 }

@@ -16,6 +16,7 @@
     reason = "a harness fails its test by a panic"
 )]
 
+mod api_server;
 mod client;
 mod h2;
 mod manifests;
@@ -28,6 +29,9 @@ mod script;
 mod setup;
 mod wait;
 
+pub use api_server::{
+    ApiServer, Asked, Fault, Step, cluster_pod, custom, on_list, on_watch, on_write,
+};
 pub use client::{Answer, Client, End};
 pub use h2::{H2, rest};
 pub use manifests::{model_route, model_server, scheduler};

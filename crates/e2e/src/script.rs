@@ -150,7 +150,7 @@ impl Script {
 }
 
 /// Holds answers back until it is opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Gate(watch::Sender<bool>);
 
 impl Gate {
@@ -163,6 +163,12 @@ impl Gate {
     /// Lets everything through from now on.
     pub fn open(&self) {
         self.0.send_replace(true);
+    }
+
+    /// Waits until it is open.
+    pub(crate) async fn opened(&self) {
+        // The sender is here, so it does not end.
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
     }
 }
 

@@ -16,6 +16,7 @@ fn pod(id: u32) -> Arc<Pod> {
     let pod = Pod {
         id: PodId(id),
         name: ObjectName::new("default", &format!("pod-{id}")),
+        uid: None,
         endpoint: Endpoint {
             host: "127.0.0.1".into(),
             port: 8000,

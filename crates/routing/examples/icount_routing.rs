@@ -31,6 +31,7 @@ fn server(pods: u32) -> ModelServer {
         let pod = Pod {
             id: PodId(id),
             name: ObjectName::new("default", &format!("pod-{id}")),
+            uid: None,
             endpoint: Endpoint {
                 host: "127.0.0.1".into(),
                 port: 8000,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Place {
     /// The file.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// The line, from 1; 0 for an object of a cluster.
     pub line: u32,
 }
 
@@ -23,7 +23,7 @@ impl Place {
     pub(crate) fn problem(&self, severity: Severity, field: &str, message: String) -> Problem {
         Problem {
             file: Arc::clone(&self.file),
-            line: Some(self.line),
+            line: (self.line > 0).then_some(self.line),
             field: field.to_owned(),
             message,
             severity,

@@ -7,6 +7,7 @@ mod external_provider;
 mod meta;
 mod model_route;
 mod model_server;
+mod pod;
 mod secret;
 mod session_sticky;
 
@@ -14,6 +15,7 @@ pub use external_provider::{AuthScheme, ExternalModelProvider, ProviderAuth, Pro
 pub use meta::{Meta, Place};
 pub use model_route::{ModelRoute, RateLimit, RateUnit};
 pub use model_server::{KvConnector, ModelServer, PdGroup, PodSpec};
+pub use pod::Pod;
 pub use secret::Secret;
 pub use session_sticky::{KeySource, KeySourceType, SessionSticky};
 
@@ -21,6 +23,7 @@ use crate::fields::Reader;
 use crate::node::Node;
 use crate::problem::{Problem, Severity, Sink};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// API version of the router's own kinds.
 pub const API_VERSION: &str = "networking.serving.volcano.sh/v1alpha1";
@@ -32,13 +35,15 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Debug, Default)]
 pub struct Objects {
     /// Groups of pods.
-    pub servers: Vec<ModelServer>,
+    pub servers: Vec<Arc<ModelServer>>,
     /// Routes, in no particular order.
-    pub routes: Vec<ModelRoute>,
+    pub routes: Vec<Arc<ModelRoute>>,
     /// Providers outside; they are checked but not served in this version.
-    pub providers: Vec<ExternalModelProvider>,
+    pub providers: Vec<Arc<ExternalModelProvider>>,
     /// Credentials of the providers.
     pub secrets: Vec<Secret>,
+    /// Pods of a cluster, which servers select by their labels; none with manifests, whose servers list their endpoints.
+    pub pods: Vec<Arc<Pod>>,
     /// Warnings and notes.
     pub warnings: Vec<Problem>,
 }
@@ -80,9 +85,15 @@ fn read_object(at: &Reader<'_>, objects: &mut Objects) {
         return;
     }
     match kind_text {
-        "ModelServer" => objects.servers.extend(model_server::read(fields)),
-        "ModelRoute" => objects.routes.extend(model_route::read(fields)),
-        "ExternalModelProvider" => objects.providers.extend(external_provider::read(fields)),
+        "ModelServer" => objects
+            .servers
+            .extend(model_server::read(fields).map(Arc::new)),
+        "ModelRoute" => objects
+            .routes
+            .extend(model_route::read(fields).map(Arc::new)),
+        "ExternalModelProvider" => objects
+            .providers
+            .extend(external_provider::read(fields).map(Arc::new)),
         "Secret" => objects.secrets.extend(secret::read(fields)),
         // What `kubectl get -o yaml` writes.
         _ => {

@@ -110,14 +110,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
     let kv_connector = spec
         .optional("kvConnector")
         .and_then(|kv| read_connector(&kv));
-    let endpoints = spec.optional("endpoints");
-    if endpoints.is_none() {
-        at.warn("endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
-    }
-    // A wrong port is reported once, not once more for every endpoint.
-    let pods = endpoints
-        .map(|e| read_endpoints(&e, port.unwrap_or(1)))
-        .unwrap_or_default();
+    let pods = read_pods(&at, spec.optional("endpoints"), port);
     spec.finish();
 
     let (match_labels, pd_group) = selector?;
@@ -230,6 +223,24 @@ fn read_connector(at: &Reader<'_>) -> Option<KvConnector> {
         .map_or(Some(KvConnector::Http), |kind| kind.one_of(CONNECTORS));
     fields.finish();
     kind
+}
+
+/// The endpoints, which are for manifests only.
+fn read_pods(spec: &Reader<'_>, endpoints: Option<Reader<'_>>, port: Option<u16>) -> Vec<PodSpec> {
+    match (endpoints, spec.sink().in_cluster()) {
+        (Some(endpoints), true) => {
+            endpoints
+                .warn("endpoints has no effect in a cluster: the pods are those that workloadSelector selects");
+            Vec::new()
+        }
+        (None, true) => Vec::new(),
+        // A wrong port is reported once, not once more for every endpoint.
+        (Some(endpoints), false) => read_endpoints(&endpoints, port.unwrap_or(1)),
+        (None, false) => {
+            spec.warn("endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
+            Vec::new()
+        }
+    }
 }
 
 fn read_endpoints(at: &Reader<'_>, port: u16) -> Vec<PodSpec> {

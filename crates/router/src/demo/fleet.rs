@@ -18,6 +18,7 @@ pub(super) fn fleet(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
             Arc::new(Pod {
                 id: ids.next(),
                 name: ObjectName::new("default", &format!("{MODEL}:engine-{number}")),
+                uid: None,
                 endpoint: Endpoint {
                     host: address.ip().to_string().into(),
                     port: address.port(),

@@ -53,6 +53,8 @@ pub struct Pod {
     pub id: PodId,
     /// `namespace/name`; with the file source the name is `<ModelServer>:<endpoint>`.
     pub name: ObjectName,
+    /// In a cluster the uid, which tells it from an earlier pod of its name.
+    pub uid: Option<Box<str>>,
     /// Where it listens.
     pub endpoint: Endpoint,
     /// What it runs.

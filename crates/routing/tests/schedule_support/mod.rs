@@ -15,6 +15,7 @@ pub(crate) fn pod(id: u32) -> Arc<Pod> {
     Arc::new(Pod {
         id: PodId(id),
         name: ObjectName::new("default", &format!("pod-{id}")),
+        uid: None,
         endpoint: Endpoint {
             host: "127.0.0.1".into(),
             port: 8000,

@@ -1,0 +1,219 @@
+//! Objects as the API server sends them. Only what is needed is taken out of the JSON; the rest is skipped while reading.
+
+use crate::resources::{API_VERSION, DEFAULT_NAMESPACE, Pod};
+use kube::api::ObjectMeta;
+use kube::core::DynamicResourceScope;
+use kube::core::NamespaceResourceScope;
+use kube::Resource;
+use routing::fleet::ObjectName;
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The custom resources that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    ModelServer,
+    ModelRoute,
+    ExternalModelProvider,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [
+        Self::ModelServer,
+        Self::ModelRoute,
+        Self::ExternalModelProvider,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::ModelServer => "ModelServer",
+            Self::ModelRoute => "ModelRoute",
+            Self::ExternalModelProvider => "ExternalModelProvider",
+        }
+    }
+
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::ModelServer => "modelservers",
+            Self::ModelRoute => "modelroutes",
+            Self::ExternalModelProvider => "externalmodelproviders",
+        }
+    }
+}
+
+/// A custom resource: its JSON, and what of its metadata the watch needs.
+#[derive(Clone, Debug)]
+pub(super) struct Custom {
+    meta: ObjectMeta,
+    /// The whole object, without `metadata.managedFields`.
+    pub(super) json: Value,
+}
+
+impl Custom {
+    pub(super) fn name(&self) -> ObjectName {
+        let namespace = self.meta.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        ObjectName::new(namespace, self.meta.name.as_deref().unwrap_or_default())
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.meta.resource_version.as_deref().unwrap_or_default()
+    }
+
+    /// Counts changes of the spec; 0 when it is not counted.
+    pub(super) fn generation(&self) -> i64 {
+        self.meta.generation.unwrap_or_default()
+    }
+}
+
+impl<'de> Deserialize<'de> for Custom {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut json = Value::deserialize(deserializer)?;
+        let mut meta = ObjectMeta::default();
+        if let Some(fields) = json.get_mut("metadata").and_then(Value::as_object_mut) {
+            fields.shift_remove("managedFields");
+            let text = |name: &str| Some(fields.get(name)?.as_str()?.to_owned());
+            meta.name = text("name");
+            meta.namespace = text("namespace");
+            meta.uid = text("uid");
+            meta.resource_version = text("resourceVersion");
+            meta.generation = fields.get("generation").and_then(Value::as_i64);
+        }
+        Ok(Self { meta, json })
+    }
+}
+
+impl Resource for Custom {
+    type DynamicType = Kind;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &Kind) -> Cow<'_, str> {
+        kind.as_str().into()
+    }
+
+    fn group(_: &Kind) -> Cow<'_, str> {
+        API_VERSION.split('/').next().unwrap_or_default().into()
+    }
+
+    fn version(_: &Kind) -> Cow<'_, str> {
+        API_VERSION.rsplit('/').next().unwrap_or_default().into()
+    }
+
+    fn plural(kind: &Kind) -> Cow<'_, str> {
+        kind.plural().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+/// A pod, cut down while it is read.
+#[derive(Clone, Debug)]
+pub(super) struct WatchedPod {
+    meta: ObjectMeta,
+    pod: Pod,
+}
+
+#[derive(serde::Deserialize)]
+struct PodJson {
+    metadata: MetaJson,
+    status: Option<StatusJson>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MetaJson {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<Box<str>>,
+    resource_version: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+#[derive(Default, serde::Deserialize)]
+struct StatusJson {
+    phase: Option<String>,
+    #[serde(rename = "podIP")]
+    pod_ip: Option<Box<str>>,
+    conditions: Option<Vec<ConditionJson>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ConditionJson {
+    r#type: String,
+    status: String,
+}
+
+impl<'de> Deserialize<'de> for WatchedPod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let PodJson { metadata, status } = PodJson::deserialize(deserializer)?;
+        let status = status.unwrap_or_default();
+        let ip = status.pod_ip.unwrap_or_default();
+        let condition = |c: &ConditionJson| c.r#type == "Ready" && c.status == "True";
+        let ready = metadata.deletion_timestamp.is_none()
+            && status.phase.as_deref() == Some("Running")
+            && !ip.is_empty()
+            && status.conditions.unwrap_or_default().iter().any(condition);
+        let namespace = metadata.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let pod = Pod {
+            name: ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()),
+            uid: metadata.uid.unwrap_or_default(),
+            ip,
+            labels: metadata.labels.unwrap_or_default(),
+            ready,
+        };
+        let meta = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            resource_version: metadata.resource_version,
+            ..ObjectMeta::default()
+        };
+        Ok(Self { meta, pod })
+    }
+}
+
+impl Resource for WatchedPod {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Pod".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "pods".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+impl From<WatchedPod> for Pod {
+    fn from(watched: WatchedPod) -> Self {
+        watched.pod
+    }
+}
