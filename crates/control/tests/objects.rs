@@ -17,7 +17,7 @@ fn one_server(spec: &str) -> ModelServer {
          inferenceEngine: SGLang\n  workloadSelector: {{matchLabels: {{app: x}}}}\n  workloadPort: {{port: 8000}}\n{spec}"
     );
     let Objects { mut servers, .. } = Manifests::new(&text).load().unwrap();
-    servers.remove(0)
+    std::sync::Arc::into_inner(servers.remove(0)).unwrap()
 }
 
 #[test]

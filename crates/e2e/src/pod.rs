@@ -71,7 +71,12 @@ pub struct Pod {
 impl Pod {
     /// A pod that answers every request with [`chat_answer`].
     pub async fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        Self::start_at("127.0.0.1", 0).await
+    }
+
+    /// The same on this address of loopback; port 0 takes a free one. Pods of one ModelServer of a cluster share a port.
+    pub async fn start_at(ip: &str, port: u16) -> Self {
+        let listener = TcpListener::bind((ip, port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(State {
             gauges: Some(Gauges::default()),

@@ -1,6 +1,6 @@
 //! How a router is to be started.
 
-use crate::{Pod, Router, model_route, model_server, scheduler};
+use crate::{ApiServer, Pod, Router, model_route, model_server, scheduler};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -71,6 +71,14 @@ impl Setup {
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(|&f| f.to_owned()));
         self
+    }
+
+    /// A cluster's API server in place of the manifests.
+    #[must_use]
+    pub fn cluster(self, api: &ApiServer) -> Self {
+        let kubeconfig = api.kubeconfig(self.dir.path());
+        self.flags(&["--config-source", "kubernetes"])
+            .env("KUBECONFIG", &kubeconfig.to_string_lossy())
     }
 
     pub(crate) fn manifests(&self) -> PathBuf {

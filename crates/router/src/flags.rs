@@ -64,6 +64,19 @@ pub(crate) struct Serve {
     /// How often the directory is looked at.
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub(crate) config_sync_period: Duration,
+    /// The only namespace to look at with --config-source=kubernetes; all of them unless set.
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// Whether the status of resources is written with --config-source=kubernetes.
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value_t = true, default_missing_value = "true")]
+    pub(crate) status: bool,
+    /// Requests to the API server in a second on average; 20 if 0.
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) kube_api_qps: f64,
+    /// Requests to the API server at once at most; twice those in a second if 0.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) kube_api_burst: u64,
     /// The routerConfiguration file. Read at the start only.
     #[arg(long, default_value = DEFAULT_ROUTER_CONFIG)]
     pub(crate) router_config: PathBuf,
@@ -203,6 +216,16 @@ mod tests {
             let args = ["kthena-router"].iter().chain(spelling);
             assert_eq!(Cli::parse_from(args).serve.verbosity, 4, "{spelling:?}");
         }
+    }
+
+    #[test]
+    fn statuses_are_on_until_they_are_turned_off() {
+        let status = |args: &[&str]| {
+            let args = ["kthena-router"].iter().chain(args);
+            Cli::parse_from(args).serve.status
+        };
+        assert!(status(&[]) && status(&["--status"]) && status(&["--status=true"]));
+        assert!(!status(&["--status=false"]));
     }
 
     #[test]

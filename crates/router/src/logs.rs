@@ -21,6 +21,9 @@ pub(crate) fn init(verbosity: u8) {
     // Other crates' inner workings are of no use to an operator, whatever the verbosity.
     let ours = tracing_subscriber::filter::Targets::new()
         .with_default(LevelFilter::WARN)
+        // Failures reach the cluster source, which logs each once; in here they would be lines without end, some with
+        // whole answers of the API server.
+        .with_targets(["kube_client", "kube_runtime"].map(|target| (target, LevelFilter::OFF)))
         .with_targets(
             ["kthena_router", "proxy", "control", "sim", "routing"].map(|target| (target, level)),
         );

@@ -11,6 +11,7 @@ mod run;
 mod scheduler;
 mod signals;
 mod sim_engine;
+mod sources;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,14 @@
 //! Serving: from flags and files to listeners, and the way down.
 
 use crate::env::Environment;
-use crate::flags::{ConfigSource, Serve};
+use crate::flags::Serve;
 use crate::scheduler::load_scheduler;
 use crate::signals::Signals;
-use anyhow::{Context, bail};
-use control::{FileSource, Objects, Problem, snapshot};
+use crate::sources;
+use anyhow::Context;
 use proxy::access_log::LogWriter;
 use proxy::metrics::Metrics;
-use proxy::{App, debug, front, scrape, upkeep};
-use routing::fleet::PodIds;
-use std::path::Path;
+use proxy::{App, debug, front, upkeep};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +17,6 @@ use tokio::net::TcpListener;
 /// Serves until a signal ends it.
 pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
     flags.absent.check()?;
-    if flags.config_source == ConfigSource::Kubernetes {
-        bail!(
-            "--config-source=kubernetes is not in this build yet; use --config-source=file --config-dir=DIR with \
-             ModelServer and ModelRoute manifests (see examples/standalone)"
-        );
-    }
     let environment = Environment::read();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -35,40 +27,24 @@ pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
 
 async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let app = build(&flags.router_config, &environment)?;
+    let app = build(&flags, &environment)?;
     let listeners = Listeners::bind(&flags).await?;
-
-    let (source, objects) = FileSource::open(&flags.config_dir);
-    let objects = objects.map_err(|problems| invalid(&flags.config_dir, &problems))?;
-    let ids = PodIds::default();
-    objects.warnings.iter().for_each(|w| tracing::warn!("{w}"));
-    publish(&app, &objects, &ids);
+    let source = sources::start(&flags, &app).await?;
     tracing::info!(
-        "serving on port {}, metrics on {}, debug on 127.0.0.1:{}: {} model servers, {} model routes from {}",
+        "serving on port {}, metrics on {}, debug on 127.0.0.1:{}: {source}",
         flags.port,
         flags.metrics_port,
         flags.debug_port,
-        objects.servers.len(),
-        objects.routes.len(),
-        flags.config_dir.display(),
     );
-
-    tokio::spawn(scrape::run(Arc::clone(&app)));
     tokio::spawn(upkeep::sweep(Arc::clone(&app)));
     listeners.serve(&app);
-    let follower = Arc::clone(&app);
-    tokio::spawn(source.watch(flags.config_sync_period, move |change| {
-        if let Ok(objects) = change {
-            publish(&follower, &objects, &ids);
-        }
-    }));
 
     signals.next().await;
     Ok(wind_down(&app, environment.drain_timeout, &mut signals).await)
 }
 
-fn build(router_config: &Path, environment: &Environment) -> anyhow::Result<Arc<App>> {
-    let scheduler = load_scheduler(router_config)?;
+fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<App>> {
+    let scheduler = load_scheduler(&flags.router_config, flags.config_source)?;
     let metrics = Metrics::new();
     let log = match &environment.access_log {
         None => None,
@@ -84,21 +60,6 @@ fn build(router_config: &Path, environment: &Environment) -> anyhow::Result<Arc<
         metrics,
         log,
     )))
-}
-
-/// Makes a new snapshot the one that requests see.
-pub(crate) fn publish(app: &App, objects: &Objects, ids: &PodIds) {
-    let fleet = snapshot::build(objects, &app.fleet(), ids);
-    app.adopt(Arc::new(fleet));
-}
-
-fn invalid(dir: &Path, problems: &[Problem]) -> anyhow::Error {
-    problems.iter().for_each(|p| tracing::error!("{p}"));
-    anyhow::anyhow!(
-        "the manifests in {} are not valid: {} problems",
-        dir.display(),
-        problems.len()
-    )
 }
 
 /// The three ports, bound before anything else is promised.

@@ -1,6 +1,6 @@
 //! From the routerConfiguration file to a scheduler, with the original's messages.
 
-use crate::flags::DEFAULT_ROUTER_CONFIG;
+use crate::flags::{ConfigSource, DEFAULT_ROUTER_CONFIG};
 use anyhow::{Context, bail};
 use control::{Problem, RouterConfig, Severity};
 use routing::schedule::{Scheduler, SchedulerConfig};
@@ -8,10 +8,11 @@ use std::path::Path;
 
 /// Reads the configuration and builds the scheduler; warnings go to the log.
 ///
-/// A file that is missing at the default path means the chart's defaults: whoever starts the router by hand need not
-/// write one. A file that was named must be there.
-pub(crate) fn load_scheduler(path: &Path) -> anyhow::Result<Scheduler> {
-    if path == Path::new(DEFAULT_ROUTER_CONFIG) && !path.exists() {
+/// Before manifests a file that is missing at the default path means the chart's defaults: whoever starts the router by
+/// hand need not write one. A file that was named must be there, and so must the ConfigMap of a cluster.
+pub(crate) fn load_scheduler(path: &Path, source: ConfigSource) -> anyhow::Result<Scheduler> {
+    let by_hand = source == ConfigSource::File && path == Path::new(DEFAULT_ROUTER_CONFIG);
+    if by_hand && !path.exists() {
         tracing::warn!(
             "{} is not there: using the default plugins and arguments",
             path.display()

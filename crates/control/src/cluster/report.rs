@@ -82,8 +82,7 @@ impl Reporter {
 
     async fn write(&mut self, key: Key, row: &Row) {
         let (kind, name) = &key;
-        let api: Api<Custom> =
-            Api::namespaced_with(self.client.clone(), name.namespace(), kind);
+        let api: Api<Custom> = Api::namespaced_with(self.client.clone(), name.namespace(), kind);
         let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
         let body = row.wanted.body(*kind, name, &row.seen, &now.to_string());
         let how = PatchParams::apply(MANAGER).force();
@@ -105,12 +104,18 @@ impl Reporter {
                 self.written.insert(key.clone(), row.wanted.clone());
                 self.timing.status_each
             }
-            Ok(Err(Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
+            Ok(Err(Error::Api(status)))
+                if (400..500).contains(&status.code) && status.code != 429 =>
+            {
                 self.refuse(*kind, name, &status.message).await;
                 self.timing.status_each
             }
             Ok(Err(error)) => {
-                tracing::debug!("the status of {} {name} cannot be written: {}", kind.as_str(), chain(&error));
+                tracing::debug!(
+                    "the status of {} {name} cannot be written: {}",
+                    kind.as_str(),
+                    chain(&error)
+                );
                 self.timing.longest_pause
             }
             Err(_) => self.timing.longest_pause,

@@ -321,7 +321,10 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
             return;
         };
         let client = self.source.client.clone();
-        let namespace = scope.namespace.as_ref().or(self.source.options.namespace.as_ref());
+        let namespace = scope
+            .namespace
+            .as_ref()
+            .or(self.source.options.namespace.as_ref());
         let api = match namespace {
             Some(namespace) => Api::<WatchedPod>::namespaced(client, namespace),
             None => Api::all(client),

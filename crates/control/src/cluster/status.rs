@@ -143,7 +143,10 @@ impl Wanted {
     /// The body of a server-side apply. `now` is the time of a transition, which there is none of while the condition
     /// stays what it is.
     pub(super) fn body(&self, kind: Kind, name: &ObjectName, seen: &Seen, now: &str) -> Value {
-        let kept = seen.since.as_deref().filter(|_| seen.status == self.status());
+        let kept = seen
+            .since
+            .as_deref()
+            .filter(|_| seen.status == self.status());
         let condition = json!({
             "type": "Ready",
             "status": self.status(),

@@ -69,11 +69,7 @@ impl Store {
 
     /// Takes a pod that is new or changed. Whether anything changed that is kept of it.
     pub(super) fn apply_pod(&mut self, pod: Pod) -> bool {
-        if self
-            .pods
-            .get(&pod.name)
-            .is_some_and(|known| **known == pod)
-        {
+        if self.pods.get(&pod.name).is_some_and(|known| **known == pod) {
             return false;
         }
         self.pods.insert(pod.name.clone(), Arc::new(pod));

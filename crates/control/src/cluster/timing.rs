@@ -92,7 +92,10 @@ mod tests {
         for whole in [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000] {
             let whole = Duration::from_millis(whole);
             let pause = backoff.pause();
-            assert!(whole / 2 <= pause && pause <= whole, "{pause:?} of {whole:?}");
+            assert!(
+                whole / 2 <= pause && pause <= whole,
+                "{pause:?} of {whole:?}"
+            );
         }
         backoff.reset();
         assert!(backoff.pause() <= Duration::from_millis(500));

@@ -1,10 +1,10 @@
 //! Objects as the API server sends them. Only what is needed is taken out of the JSON; the rest is skipped while reading.
 
 use crate::resources::{API_VERSION, DEFAULT_NAMESPACE, Pod};
+use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use kube::core::NamespaceResourceScope;
-use kube::Resource;
 use routing::fleet::ObjectName;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value;

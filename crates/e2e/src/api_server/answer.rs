@@ -91,7 +91,13 @@ async fn read(request: Request<Incoming>) -> (Asked, Selector) {
     let (head, body) = request.into_parts();
     let path: Vec<_> = head.uri.path().trim_matches('/').split('/').collect();
     let rest = match path.as_slice() {
-        ["api", "v1", rest @ ..] | ["apis", "networking.serving.volcano.sh", "v1alpha1", rest @ ..] => rest,
+        ["api", "v1", rest @ ..]
+        | [
+            "apis",
+            "networking.serving.volcano.sh",
+            "v1alpha1",
+            rest @ ..,
+        ] => rest,
         _ => panic!("no such path: {path:?}"),
     };
     let (namespace, rest) = match rest {
@@ -102,19 +108,28 @@ async fn read(request: Request<Incoming>) -> (Asked, Selector) {
     let (verb, resource, name) = match (&head.method, rest) {
         (&Method::GET, [resource]) if query.contains_key("watch") => (Verb::Watch, *resource, None),
         (&Method::GET, [resource]) => (Verb::List, *resource, None),
-        (&Method::PATCH, [resource, name, "status"]) => (Verb::Write, *resource, Some((*name).to_owned())),
+        (&Method::PATCH, [resource, name, "status"]) => {
+            (Verb::Write, *resource, Some((*name).to_owned()))
+        }
         (method, rest) => panic!("no such request: {method} {rest:?}"),
     };
     if verb == Verb::Write {
         assert_eq!(head.headers["content-type"], "application/apply-patch+yaml");
     }
-    let body = body.collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    let body = body
+        .collect()
+        .await
+        .map(|b| b.to_bytes())
+        .unwrap_or_default();
     let selector = Selector {
         namespace: namespace.clone(),
         labels: query.get("labelSelector").cloned(),
         fields: query.get("fieldSelector").cloned(),
     };
-    let authorization = head.headers.get("authorization").and_then(|v| v.to_str().ok());
+    let authorization = head
+        .headers
+        .get("authorization")
+        .and_then(|v| v.to_str().ok());
     let asked = Asked {
         verb,
         resource: resource.to_owned(),
@@ -182,7 +197,10 @@ fn list(shared: &Shared, asked: &Asked, selector: &Selector) -> Response<Body> {
             Some(page) => page,
             None => return expired(),
         },
-        None => (state.objects.list(&asked.resource, selector), state.objects.version),
+        None => (
+            state.objects.list(&asked.resource, selector),
+            state.objects.version,
+        ),
     };
     let limit = asked.query.get("limit").and_then(|l| l.parse().ok());
     let (page, rest) = items.split_at(items.len().min(limit.unwrap_or(usize::MAX)));
@@ -193,14 +211,21 @@ fn list(shared: &Shared, asked: &Asked, selector: &Selector) -> Response<Body> {
         meta["remainingItemCount"] = rest.len().into();
         state.pages.insert(token, (rest.to_vec(), version));
     }
-    respond(200, &json!({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": page}))
+    respond(
+        200,
+        &json!({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": page}),
+    )
 }
 
 fn write(shared: &Shared, asked: &Asked) -> Response<Body> {
     let object = {
         let mut state = shared.state();
         let (namespace, name) = (asked.namespace.clone(), asked.name.clone());
-        let key = (asked.resource.clone(), namespace.unwrap_or_default(), name.unwrap_or_default());
+        let key = (
+            asked.resource.clone(),
+            namespace.unwrap_or_default(),
+            name.unwrap_or_default(),
+        );
         let Some(mut object) = state.objects.all.get(&key).cloned() else {
             return refusal(404, "NotFound", "not found");
         };
@@ -255,7 +280,9 @@ async fn tell(
         let events: Vec<_> = {
             let state = shared.state();
             let after = state.objects.history.iter().filter(|c| c.version > from);
-            let events = after.filter_map(|c| c.event(&asked.resource, &selector)).collect();
+            let events = after
+                .filter_map(|c| c.event(&asked.resource, &selector))
+                .collect();
             from = from.max(state.objects.version);
             events
         };
@@ -272,7 +299,9 @@ async fn tell(
         }
         if left == Some(0) {
             // In the middle of a line.
-            let _ = sender.send_data(Bytes::from_static(b"{\"type\":\"MODI")).await;
+            let _ = sender
+                .send_data(Bytes::from_static(b"{\"type\":\"MODI"))
+                .await;
             return sender.abort(Cut);
         }
         tokio::select! {

@@ -22,7 +22,8 @@ impl Change {
         if self.resource != resource {
             return None;
         }
-        let selected = |object: &Option<Value>| object.as_ref().is_some_and(|o| selector.selects(o));
+        let selected =
+            |object: &Option<Value>| object.as_ref().is_some_and(|o| selector.selects(o));
         let (kind, object) = match (selected(&self.before), selected(&self.after)) {
             (false, false) => return None,
             (false, true) => ("ADDED", &self.after),
@@ -59,8 +60,13 @@ impl Objects {
             meta["uid"] = old.map_or(fresh, |old| old["uid"].clone());
         }
         if meta["creationTimestamp"].is_null() {
-            let now = format!("2026-11-30T00:{:02}:{:02}Z", self.version / 60 % 60, self.version % 60);
-            meta["creationTimestamp"] = old.map_or(now.into(), |old| old["creationTimestamp"].clone());
+            let now = format!(
+                "2026-11-30T00:{:02}:{:02}Z",
+                self.version / 60 % 60,
+                self.version % 60
+            );
+            meta["creationTimestamp"] =
+                old.map_or(now.into(), |old| old["creationTimestamp"].clone());
         }
         meta["resourceVersion"] = self.version.to_string().into();
         meta["managedFields"] = managed_fields();
@@ -120,7 +126,8 @@ impl Objects {
 fn key(resource: &str, object: &Value) -> Key {
     let text = |field: &str| {
         let text = object["metadata"][field].as_str();
-        text.expect("objects have a namespace and a name").to_owned()
+        text.expect("objects have a namespace and a name")
+            .to_owned()
     };
     (resource.into(), text("namespace"), text("name"))
 }

@@ -52,6 +52,7 @@ pub struct Metrics {
     pub entries: Gauge,
     pub access_log_lost: Counter,
     pub scrape_failures: Counter,
+    pub config_source_up: Gauge,
 }
 
 impl Metrics {
@@ -72,6 +73,7 @@ impl Metrics {
             entries: Gauge::default(),
             access_log_lost: Counter::default(),
             scrape_failures: Counter::default(),
+            config_source_up: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -138,6 +140,11 @@ impl Metrics {
             "scrape_failures",
             "Scrapes of a pod's metrics that failed",
             self.scrape_failures.clone(),
+        );
+        r.register(
+            "config_source_up",
+            "Whether the source of models and pods could be read the last time",
+            self.config_source_up.clone(),
         );
         let version = ConstGauge::new(1i64);
         let labels = [("version".into(), env!("CARGO_PKG_VERSION").into())];

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod cluster;
 mod commands;
 mod debug;
 mod disconnect;

@@ -1,0 +1,159 @@
+//! An API server that is away, hangs, or says no.
+
+use crate::support::{Log, follow, follow_with, options, route, server, timing};
+use control::Timing;
+use e2e::{ApiServer, Fault, cluster_pod, on_list, until};
+use std::time::Duration;
+
+async fn two_pods() -> ApiServer {
+    let api = ApiServer::start().await;
+    api.put("modelservers", server("m"));
+    for (name, ip) in [("a", "10.0.0.1"), ("b", "10.0.0.2")] {
+        api.put("pods", cluster_pod(name, ip, &[("app", "m")]));
+    }
+    api
+}
+
+#[tokio::test]
+async fn while_the_api_server_is_away_the_last_snapshot_stays() {
+    let log = Log::start();
+    let mut api = two_pods().await;
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+    let (b, count) = (source.pod("b"), source.count());
+    api.stop().await;
+    until("it is known to be away", async || {
+        (source.up() == [true, false]).then_some(())
+    })
+    .await;
+    assert_eq!(
+        (source.pods(), source.count()),
+        (vec!["a".into(), "b".into()], count)
+    );
+    api.lose("pods", "a");
+    api.put("pods", cluster_pod("c", "10.0.0.3", &[("app", "m")]));
+    api.restart().await;
+    source.has_pods(&["b", "c"]).await;
+    until("it is known to be back", async || {
+        (source.up() == [true, false, true]).then_some(())
+    })
+    .await;
+    assert_eq!(
+        source.pod("b").id,
+        b.id,
+        "a pod that stayed is the same pod"
+    );
+    let away = log.with("the API server cannot be asked for");
+    assert_eq!(away.len(), 1, "{away:?}");
+    assert!(
+        away[0].contains("the last snapshot keeps serving"),
+        "{away:?}"
+    );
+    assert_eq!(log.with("the API server answers again").len(), 1);
+}
+
+#[tokio::test]
+async fn an_api_server_that_comes_late_is_waited_for() {
+    let log = Log::start();
+    let mut api = two_pods().await;
+    api.stop().await;
+    let source = follow(&api);
+    let line = log.has("the API server cannot be asked for").await;
+    assert!(line.contains("not ready until it can"), "{line}");
+    assert_eq!((source.count(), source.up()), (0, vec![]));
+    api.restart().await;
+    source.has_pods(&["a", "b"]).await;
+    assert_eq!(source.up(), [true]);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_is_not_waited_for() {
+    let log = Log::start();
+    let api = two_pods().await;
+    api.scenario(
+        "hang",
+        [
+            on_list("pods", Fault::Hang),
+            on_list("modelroutes", Fault::Hang),
+        ],
+    );
+    let timing = Timing {
+        answer: Duration::from_millis(200),
+        ..timing()
+    };
+    let source = follow_with(&api, options(), timing);
+    source.has_pods(&["a", "b"]).await;
+    log.has("no answer within 200ms").await;
+}
+
+#[tokio::test]
+async fn errors_of_the_api_server_are_retried() {
+    let api = two_pods().await;
+    let broken = || Fault::Refuse(500, "InternalError", "etcdserver: request timed out");
+    let busy = Fault::Refuse(429, "TooManyRequests", "try again later");
+    api.scenario(
+        "errors",
+        [
+            on_list("pods", broken()),
+            on_list("pods", broken()),
+            on_list("pods", busy),
+        ],
+    );
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+}
+
+#[tokio::test]
+async fn a_missing_right_is_one_line_and_no_hot_loop() {
+    let log = Log::start();
+    let api = two_pods().await;
+    let no = "pods is forbidden: User \"system:serviceaccount:default:kthena-router\" cannot list resource \"pods\"";
+    let forbidden = || on_list("pods", Fault::Refuse(403, "Forbidden", no));
+    api.scenario(
+        "forbidden three times",
+        [forbidden(), forbidden(), forbidden()],
+    );
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+    let lines = log.with(no);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("ERROR"), "{lines:?}");
+    assert_eq!(api.lists("pods").len(), 4);
+}
+
+#[tokio::test]
+async fn two_missing_rights_are_two_lines() {
+    let log = Log::start();
+    let api = two_pods().await;
+    let no = |what| on_list(what, Fault::Refuse(403, "Forbidden", "is forbidden"));
+    api.scenario("forbidden", [no("modelservers"), no("modelroutes")]);
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+    assert_eq!(
+        log.with("asked for modelservers: is forbidden (status 403)")
+            .len(),
+        1
+    );
+    assert_eq!(
+        log.with("asked for modelroutes: is forbidden (status 403)")
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_installation_without_providers_serves() {
+    let log = Log::start();
+    let api = two_pods().await;
+    let missing = Fault::Refuse(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    );
+    api.scenario("no such CRD", [on_list("externalmodelproviders", missing)]);
+    api.put("modelroutes", route("r", "x", "m"));
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+    assert_eq!(source.up(), [true]);
+    assert_eq!(log.with("externalmodelproviders").len(), 1);
+}
