@@ -13,6 +13,26 @@ async fn one_pod() -> ApiServer {
 }
 
 #[tokio::test]
+async fn objects_as_an_api_server_sends_them_draw_no_remark() {
+    let log = Log::start();
+    let api = one_pod().await;
+    api.edit("modelservers", "m", |server| {
+        server["metadata"]["ownerReferences"] =
+            json!([{"kind": "ModelBooster", "name": "b", "uid": "1"}]);
+        server["metadata"]["deletionGracePeriodSeconds"] = json!(null);
+        server["status"] = json!({"conditions": null});
+        server["spec"]["trafficPolicy"] =
+            json!({"timeout": "1m0s", "retry": {"attempts": 3, "retryInterval": "100ms"}});
+        server["spec"]["kvConnector"] = json!(null);
+    });
+    let source = follow(&api);
+    source.has_pods(&["a"]).await;
+    source.routes("x", Some("m")).await;
+    let said = [log.with("WARN"), log.with("ERROR")].concat();
+    assert_eq!(said, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_stored_object_that_breaks_a_rule_is_left_out_alone() {
     let log = Log::start();
     let api = one_pod().await;

@@ -28,24 +28,14 @@ async fn nothing_is_published_before_every_kind_was_listed() {
         api.scenario("slow list", [on_list(resource, Fault::Slow(gate.clone()))]);
         let source = follow(&api);
         api.played().await;
-        if resource == "pods" {
-            until("the others are watched", async || {
-                (!api.watches("modelroutes").is_empty()).then_some(())
-            })
-            .await;
-        } else {
-            until("the others are watched", async || {
-                (!api
-                    .watches(if resource == "modelroutes" {
-                        "modelservers"
-                    } else {
-                        "modelroutes"
-                    })
-                    .is_empty())
-                .then_some(())
-            })
-            .await;
-        }
+        let other = match resource {
+            "modelroutes" => "modelservers",
+            _ => "modelroutes",
+        };
+        until("another kind is watched", async || {
+            (!api.watches(other).is_empty()).then_some(())
+        })
+        .await;
         assert_eq!((source.count(), source.up()), (0, vec![]), "{resource}");
         gate.open();
         source.has_pods(&["a", "b"]).await;

@@ -93,7 +93,7 @@ async fn pods_come_and_go_with_their_prefix_entries() {
 
 #[tokio::test]
 async fn a_pod_that_comes_back_under_its_name_has_an_empty_cache() {
-    let (api, ..) = cluster().await;
+    let (api, _a, _b) = cluster().await;
     put(&api, "a");
     let router = setup().cluster(&api).start().await;
     assert_eq!(ask(&router, "x").await, 200);
@@ -132,7 +132,7 @@ async fn it_is_not_ready_before_everything_was_listed() {
 
 #[tokio::test]
 async fn without_the_api_server_it_serves_on_and_says_so() {
-    let (mut api, ..) = cluster().await;
+    let (mut api, _a, _b) = cluster().await;
     put(&api, "a");
     put(&api, "b");
     let router = setup().cluster(&api).start().await;
@@ -164,7 +164,7 @@ async fn without_the_api_server_it_serves_on_and_says_so() {
 
 #[tokio::test]
 async fn the_token_goes_to_the_api_server_and_into_no_log() {
-    let (api, ..) = cluster().await;
+    let (api, _a, _b) = cluster().await;
     put(&api, "a");
     let router = setup().cluster(&api).start().await;
     assert_eq!(ask(&router, "x").await, 200);
@@ -179,7 +179,7 @@ async fn the_token_goes_to_the_api_server_and_into_no_log() {
 
 #[tokio::test]
 async fn statuses_are_written_unless_they_are_turned_off() {
-    let (api, ..) = cluster().await;
+    let (api, _a, _b) = cluster().await;
     put(&api, "a");
     let quiet = setup()
         .cluster(&api)
@@ -227,7 +227,7 @@ async fn refused(setup: e2e::Setup) -> String {
 
 #[tokio::test]
 async fn f1_a_cluster_without_the_config_map_does_not_start() {
-    let (api, ..) = cluster().await;
+    let (api, _a, _b) = cluster().await;
     // Where the chart mounts it; nothing is there on a machine that runs tests.
     let path = "/etc/config/routerConfiguration.yaml";
     let said = refused(setup().cluster(&api).flags(&["--router-config", path])).await;
