@@ -64,6 +64,17 @@ impl Problem {
         }
     }
 
+    /// Logs it, as loud as it is bad.
+    pub(crate) fn log(&self) {
+        if self.is_error() {
+            tracing::error!("{self}");
+        } else if self.severity == Severity::Warning {
+            tracing::warn!("{self}");
+        } else {
+            tracing::info!("{self}");
+        }
+    }
+
     /// Whether it makes the manifests unusable.
     #[must_use]
     pub fn is_error(&self) -> bool {

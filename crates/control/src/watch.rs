@@ -1,7 +1,7 @@
 //! Following a directory of manifests.
 
 use crate::files::{self, Reading};
-use crate::problem::{Problem, Severity};
+use crate::problem::Problem;
 use crate::resources::Objects;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,13 +108,7 @@ impl FileSource {
             Err(problems) => problems,
         };
         if *problems != self.reported {
-            for problem in problems {
-                match problem.severity {
-                    Severity::Error => tracing::error!("{problem}"),
-                    Severity::Warning => tracing::warn!("{problem}"),
-                    Severity::Note => tracing::info!("{problem}"),
-                }
-            }
+            problems.iter().for_each(Problem::log);
         }
         match result {
             Err(_) => tracing::error!(

@@ -17,11 +17,8 @@ const CASES: [&str; 5] = [
     "autoscaled",
 ];
 
-/// Flags that the chart passes and that come with the cluster source and the webhook.
-const AHEAD: [&str; 8] = [
-    "--namespace",
-    "--status",
-    "--kube-api",
+/// Flags that the chart passes and that come with the webhook.
+const AHEAD: [&str; 5] = [
     "--enable-webhook",
     "--webhook-",
     "--cert-secret-name",

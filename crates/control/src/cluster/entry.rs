@@ -1,9 +1,9 @@
 //! One custom resource: what is stored, and what of it is in force.
 
 use super::status::Seen;
-use super::wire::{Custom, Kind};
+use super::wire::{Kind, Stored};
 use crate::node::Node;
-use crate::problem::{Problem, Severity, Sink};
+use crate::problem::{Problem, Sink};
 use crate::resources::{
     self, API_VERSION, ExternalModelProvider, ModelRoute, ModelServer, Objects,
 };
@@ -39,21 +39,20 @@ pub(super) enum Good {
 impl Entry {
     /// Reads what is stored now, logs what is worth saying about it, and tells whether what is in force can have
     /// changed.
-    pub(super) fn read(kind: Kind, object: Custom, before: Option<Self>) -> (Self, bool) {
+    pub(super) fn read(kind: Kind, object: Stored, before: Option<Self>) -> (Self, bool) {
         // What comes back under the name of a deleted object has no earlier version.
-        let uid = object.uid().to_owned();
-        let before = before.filter(|before| before.uid == uid);
-        let (version, generation) = (object.version().to_owned(), object.generation());
+        let before = before.filter(|before| before.uid == object.uid);
+        let (version, generation) = (object.version, object.generation);
         let before = match before {
             Some(same) if same.version == version && !version.is_empty() => return (same, false),
             before => before,
         };
         let seen = Seen::read(&object.json);
-        let name = format!("{} {}", kind.as_str(), object.name());
+        let name = format!("{} {}", kind.as_str(), object.name);
         let (good, problems) = check(kind, &name, object.json);
         let (errors, remarks): (Vec<_>, Vec<_>) = problems.into_iter().partition(Problem::is_error);
         let mut entry = Self {
-            uid,
+            uid: object.uid,
             generation,
             seen,
             good,
@@ -88,12 +87,8 @@ impl Entry {
             tracing::error!("{name} is not valid: {}", self.errors);
         }
         let known = before.map_or(&[][..], |b| &b.remarks);
-        for remark in self.remarks.iter().filter(|r| !known.contains(r)) {
-            match remark.severity {
-                Severity::Note => tracing::info!("{remark}"),
-                Severity::Warning | Severity::Error => tracing::warn!("{remark}"),
-            }
-        }
+        let news = self.remarks.iter().filter(|r| !known.contains(r));
+        news.for_each(Problem::log);
     }
 }
 

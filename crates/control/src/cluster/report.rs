@@ -24,7 +24,7 @@ pub(super) async fn run(client: Client, timing: Timing, mut tables: watch::Recei
         timing,
         written: HashMap::new(),
         not_before: HashMap::new(),
-        refused: false,
+        refused: HashMap::new(),
     };
     loop {
         let next = reporter.next(&tables.borrow_and_update());
@@ -53,8 +53,8 @@ struct Reporter {
     /// what it sees when that changes, and none writes against the others.
     written: HashMap<Key, Wanted>,
     not_before: HashMap<Key, Instant>,
-    /// The API server refused the last one.
-    refused: bool,
+    /// Kinds of which the API server refused the last one, and until when they are left alone.
+    refused: HashMap<Kind, Instant>,
 }
 
 impl Reporter {
@@ -73,6 +73,7 @@ impl Reporter {
                 continue;
             }
             let at = self.not_before.get(key).copied().unwrap_or(now);
+            let at = self.refused.get(&key.0).map_or(at, |until| at.max(*until));
             if next.is_none_or(|(_, _, first)| at < first) {
                 next = Some((key, row, at));
             }
@@ -93,8 +94,8 @@ impl Reporter {
         );
         let pause = match answer.await {
             Ok(Ok(_)) => {
-                if std::mem::take(&mut self.refused) {
-                    tracing::info!("statuses can be written again");
+                if self.refused.remove(kind).is_some() {
+                    tracing::info!("statuses of {} can be written again", kind.plural());
                 }
                 self.written.insert(key.clone(), row.wanted.clone());
                 self.timing.status_each
@@ -107,7 +108,7 @@ impl Reporter {
             Ok(Err(Error::Api(status)))
                 if (400..500).contains(&status.code) && status.code != 429 =>
             {
-                self.refuse(*kind, name, &status.message).await;
+                self.refuse(*kind, name, &status.message);
                 self.timing.status_each
             }
             Ok(Err(error)) => {
@@ -123,17 +124,17 @@ impl Reporter {
         self.not_before.insert(key, Instant::now() + pause);
     }
 
-    /// The API server said no, because a right is missing or a CRD is older than this router. The next status would
-    /// fare no better.
-    async fn refuse(&mut self, kind: Kind, name: &ObjectName, message: &str) {
-        if !std::mem::replace(&mut self.refused, true) {
+    /// The API server said no, because a right is missing or a CRD is older than this router. The next status of the
+    /// kind would fare no better.
+    fn refuse(&mut self, kind: Kind, name: &ObjectName, message: &str) {
+        let pause = self.timing.status_refused;
+        let known = self.refused.insert(kind, Instant::now() + pause);
+        if known.is_none() {
             tracing::warn!(
                 "the status of {} {name} was refused: {message}; the router serves without, and tries again every \
-                 {:?} (--status=false turns statuses off)",
+                 {pause:?} (--status=false turns statuses off)",
                 kind.as_str(),
-                self.timing.status_refused
             );
         }
-        sleep(self.timing.status_refused).await;
     }
 }

@@ -8,7 +8,7 @@ use super::scope::{NOT_ENDED, PodScope};
 use super::status::{self, Table};
 use super::store::Store;
 use super::timing::Timing;
-use super::wire::{Custom, Kind, WatchedPod};
+use super::wire::{Custom, Kind, Stored, WatchedPod};
 use crate::resources::{Objects, Pod};
 use http::Uri;
 use kube::Client;
@@ -109,7 +109,7 @@ async fn until(time: Option<Instant>) {
 
 /// Who is told what by the tasks that follow.
 enum Told {
-    Object(Kind, Note<Custom>),
+    Object(Kind, Note<Stored>),
     /// With the number of the scope that the pods were asked for with.
     Pod(u64, Note<Pod>),
 }
@@ -218,7 +218,7 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
         }
     }
 
-    fn take_object(&mut self, kind: Kind, note: Note<Custom>) -> bool {
+    fn take_object(&mut self, kind: Kind, note: Note<Stored>) -> bool {
         match note {
             Note::Listed(objects) => {
                 self.health.works(kind.plural());

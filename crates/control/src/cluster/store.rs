@@ -1,7 +1,7 @@
 //! All that is known of the cluster, and the objects that are in force.
 
 use super::entry::{Entry, Good};
-use super::wire::{Custom, Kind};
+use super::wire::{Kind, Stored};
 use crate::problem::Problem;
 use crate::resources::{self, Objects, Pod};
 use routing::fleet::ObjectName;
@@ -19,8 +19,8 @@ pub(super) struct Store {
 
 impl Store {
     /// Takes the list of all objects of a kind. Whether that can change what is in force.
-    pub(super) fn list(&mut self, kind: Kind, listed: Vec<Custom>) -> bool {
-        let names: BTreeSet<_> = listed.iter().map(Custom::name).collect();
+    pub(super) fn list(&mut self, kind: Kind, listed: Vec<Stored>) -> bool {
+        let names: BTreeSet<_> = listed.iter().map(|object| object.name.clone()).collect();
         let before = self.entries.len();
         self.entries
             .retain(|(k, name), _| *k != kind || names.contains(name));
@@ -31,8 +31,8 @@ impl Store {
     }
 
     /// Takes an object that is new or changed. Whether that can change what is in force.
-    pub(super) fn apply(&mut self, kind: Kind, object: Custom) -> bool {
-        let key = (kind, object.name());
+    pub(super) fn apply(&mut self, kind: Kind, object: Stored) -> bool {
+        let key = (kind, object.name.clone());
         let before = self.entries.remove(&key);
         let (entry, changed) = Entry::read(kind, object, before);
         self.entries.insert(key, entry);
@@ -40,12 +40,12 @@ impl Store {
     }
 
     /// Drops an object. Whether it was there.
-    pub(super) fn delete(&mut self, kind: Kind, object: &Custom) -> bool {
-        let key = (kind, object.name());
+    pub(super) fn delete(&mut self, kind: Kind, object: &Stored) -> bool {
+        let key = (kind, object.name.clone());
         let same = self
             .entries
             .get(&key)
-            .is_some_and(|entry| entry.uid == object.uid());
+            .is_some_and(|entry| entry.uid == object.uid);
         same && self.entries.remove(&key).is_some()
     }
 
@@ -109,9 +109,8 @@ impl Store {
     /// Logs each target that does not exist, once.
     pub(super) fn check_targets(&mut self, objects: &Objects) {
         let found = resources::check_targets(objects);
-        for problem in found.iter().filter(|p| !self.targets.contains(p)) {
-            tracing::warn!("{problem}");
-        }
+        let news = found.iter().filter(|p| !self.targets.contains(p));
+        news.for_each(Problem::log);
         self.targets = found;
     }
 }

@@ -47,27 +47,32 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Custom {
     meta: ObjectMeta,
+    json: Value,
+}
+
+/// A custom resource as it is stored.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) name: ObjectName,
+    pub(super) uid: String,
+    /// `metadata.resourceVersion`.
+    pub(super) version: String,
+    /// Counts changes of the spec; 0 when it is not counted.
+    pub(super) generation: i64,
     /// The whole object, without `metadata.managedFields`.
     pub(super) json: Value,
 }
 
-impl Custom {
-    pub(super) fn name(&self) -> ObjectName {
-        let namespace = self.meta.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        ObjectName::new(namespace, self.meta.name.as_deref().unwrap_or_default())
-    }
-
-    pub(super) fn uid(&self) -> &str {
-        self.meta.uid.as_deref().unwrap_or_default()
-    }
-
-    pub(super) fn version(&self) -> &str {
-        self.meta.resource_version.as_deref().unwrap_or_default()
-    }
-
-    /// Counts changes of the spec; 0 when it is not counted.
-    pub(super) fn generation(&self) -> i64 {
-        self.meta.generation.unwrap_or_default()
+impl From<Custom> for Stored {
+    fn from(Custom { meta, json }: Custom) -> Self {
+        let namespace = meta.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        Self {
+            name: ObjectName::new(namespace, meta.name.as_deref().unwrap_or_default()),
+            uid: meta.uid.unwrap_or_default(),
+            version: meta.resource_version.unwrap_or_default(),
+            generation: meta.generation.unwrap_or_default(),
+            json,
+        }
     }
 }
 

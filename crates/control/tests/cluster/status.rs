@@ -218,6 +218,21 @@ async fn a_missing_right_is_one_line_and_the_router_serves_without() {
 }
 
 #[tokio::test]
+async fn a_missing_right_concerns_its_kind_only() {
+    let api = two_pods().await;
+    let bad = json!({"modelName": "x", "rules": [{"targetModels": []}]});
+    api.put("modelroutes", custom("ModelRoute", "r", bad));
+    let no = Fault::Refuse(403, "Forbidden", "is forbidden");
+    api.scenario("forbidden", [on_write("modelroutes", no)]);
+    let _source = follow_with(&api, with_statuses(), timing());
+    api.played().await;
+    says(&api, "modelservers", "m", "1 of 2").await;
+    api.delete("pods", "b");
+    says(&api, "modelservers", "m", "1 of 1").await;
+    assert_eq!(api.writes("modelroutes").len(), 1);
+}
+
+#[tokio::test]
 async fn a_right_that_is_given_later_is_used() {
     let log = Log::start();
     let api = two_pods().await;
@@ -235,7 +250,8 @@ async fn a_right_that_is_given_later_is_used() {
     let _source = follow_with(&api, with_statuses(), timing);
     says(&api, "modelservers", "m", "1 of 2").await;
     assert_eq!(log.with("was refused").len(), 1);
-    log.has("statuses can be written again").await;
+    log.has("statuses of modelservers can be written again")
+        .await;
 }
 
 #[tokio::test]
