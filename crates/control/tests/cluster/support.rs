@@ -4,11 +4,11 @@ use control::{ClusterOptions, ClusterSource, Timing, snapshot};
 use e2e::{ApiServer, custom, until};
 use routing::fleet::{Fleet, ObjectName, Pod, PodIds};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
-use tracing::subscriber::DefaultGuard;
 
 /// Waits as short as they can be where nothing is to be waited for.
 pub(crate) fn timing() -> Timing {
@@ -172,17 +172,23 @@ pub(crate) fn route(name: &str, model: &str, server: &str) -> Value {
 }
 
 /// What was logged on this thread, on which all tasks of a test run.
-pub(crate) struct Log {
-    text: Arc<Mutex<Vec<u8>>>,
-    _guard: DefaultGuard,
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+thread_local! {
+    static LINES: RefCell<Option<Arc<Mutex<Vec<u8>>>>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone)]
-struct Writer(Arc<Mutex<Vec<u8>>>);
+/// Writes to the log of the thread, if it has one. A subscriber of each thread's own would now and then get nothing: the
+/// interest in a callsite is settled once, perhaps on a thread that has none.
+struct Writer;
 
 impl io::Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LINES.with_borrow(|lines| {
+            if let Some(lines) = lines {
+                lines.lock().unwrap().extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 
@@ -194,24 +200,26 @@ impl io::Write for Writer {
 impl Log {
     pub(crate) fn start() -> Self {
         use tracing_subscriber::layer::SubscriberExt;
-        let text = Arc::new(Mutex::new(Vec::new()));
-        let writer = Writer(Arc::clone(&text));
+        use tracing_subscriber::util::SubscriberInitExt;
         let lines = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .without_time()
-            .with_writer(move || writer.clone());
-        let ours =
-            tracing_subscriber::filter::Targets::new().with_target("control", tracing::Level::INFO);
-        let all = tracing_subscriber::registry().with(lines).with(ours);
-        Self {
-            text,
-            _guard: tracing::subscriber::set_default(all),
-        }
+            .with_writer(|| Writer);
+        let ours = tracing_subscriber::filter::Targets::new()
+            .with_target("control", tracing_subscriber::filter::LevelFilter::INFO);
+        // It is there already, unless this is the first.
+        let _ = tracing_subscriber::registry()
+            .with(lines)
+            .with(ours)
+            .try_init();
+        let log = Self(Arc::default());
+        LINES.set(Some(Arc::clone(&log.0)));
+        log
     }
 
     /// The lines so far with this text.
     pub(crate) fn with(&self, text: &str) -> Vec<String> {
-        let all = String::from_utf8(self.text.lock().unwrap().clone()).unwrap();
+        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         let lines = all.lines().filter(|line| line.contains(text));
         lines.map(str::to_owned).collect()
     }
@@ -222,5 +230,11 @@ impl Log {
             self.with(text).pop()
         })
         .await
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        LINES.set(None);
     }
 }
