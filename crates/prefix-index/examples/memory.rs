@@ -1,6 +1,7 @@
-//! Resident memory per entry: 100 pods that hold 50,000 blocks each.
+//! Resident memory per entry: 100 pods that hold 50,000 blocks each, of prompts that have no block in common.
 //!
-//! `cargo run --release -p prefix-index --example memory`. Linux only: it reads `/proc/self/statm`.
+//! `cargo run --release -p prefix-index --example memory [BLOCKS]`: prompts of 125 blocks, or of as many. One block a
+//! prompt is the worst case, each is a run of its own. Linux only: it reads `/proc/self/statm`.
 #![allow(clippy::print_stdout, reason = "this program is for its output")]
 
 use prefix_index::{PodId, PrefixIndex};
@@ -21,13 +22,17 @@ fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
 }
 
 /// Block hashes that no other prompt has.
-fn hashes(prompt: u64) -> Vec<u64> {
-    (0..BLOCKS as u32)
+fn hashes(prompt: u64, blocks: usize) -> Vec<u64> {
+    (0..blocks as u32)
         .map(|n| PodId(n).rank(prompt.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
         .collect()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let blocks = match std::env::args().nth(1) {
+        Some(written) => written.parse()?,
+        None => BLOCKS,
+    };
     let before = resident_bytes()?;
     let index = PrefixIndex::new(PER_POD);
     (0..PODS).for_each(|pod| index.admit(PodId(pod)));
@@ -35,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut fill = |records: usize| {
         for n in 0..records {
             prompt += 1;
-            index.record(PodId(n as u32 % PODS), &hashes(prompt));
+            index.record(PodId(n as u32 % PODS), &hashes(prompt, blocks));
         }
     };
     let report = |when: &str| -> Result<(), Box<dyn std::error::Error>> {
@@ -47,9 +52,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
     for percent in [25, 50, 75, 100] {
-        fill(PODS as usize * PER_POD / BLOCKS / 4);
+        fill(PODS as usize * PER_POD / blocks / 4);
         report(&format!("{percent} % full"))?;
     }
-    fill(20 * PODS as usize * PER_POD / BLOCKS);
+    fill(20 * PODS as usize * PER_POD / blocks);
     report("after every entry was replaced 20 times")
 }

@@ -26,8 +26,8 @@ pub struct Recorded {
 
 /// Which pods were recently sent which blocks. See the [crate documentation](crate) for invariants and locking.
 ///
-/// An entry is one block for one pod. It has no memory of its own: 8 bytes for each block, whoever holds it, about 100
-/// bytes for each run of blocks, and 24 for each pod that holds a part of a run.
+/// An entry is one block for one pod. It has no memory of its own: 8 bytes for each block, whoever holds it, about 70
+/// bytes for each run of blocks, and some 30 for each further pod that holds a part of a run.
 #[derive(Debug)]
 pub struct PrefixIndex {
     pub(crate) capacity: usize,

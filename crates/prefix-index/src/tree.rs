@@ -14,13 +14,14 @@ use crate::lru::Lru;
 use crate::slab::Slab;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// In place of a run: before the first one.
 pub(crate) const ROOT: u32 = u32::MAX;
 
-/// Independent maps. One that is full is copied while the index is locked; in 64 parts that is a fraction of a
+/// Independent maps. One that is full is copied while the index is locked; in so many parts that is a fraction of a
 /// millisecond even when each of five million blocks is a run of its own.
-const MAPS: usize = 64;
+const MAPS: usize = 1024;
 
 /// A run and its holders.
 #[derive(Debug, Default)]
@@ -29,10 +30,11 @@ pub(crate) struct Run {
     pub(crate) parent: u32,
     /// Number of runs that follow.
     pub(crate) children: u32,
-    /// The hashes of its blocks. Exactly as many as the holder with the most holds.
-    pub(crate) hashes: Vec<u64>,
-    /// Ascending by pod. Two fit in place, and make a run 64 bytes.
-    pub(crate) holders: SmallVec<[Holder; 2]>,
+    /// The hashes of its blocks. Exactly as many as the holder with the most holds. Two fit in place: what parts from a
+    /// long shared prompt may be short.
+    pub(crate) hashes: SmallVec<[u64; 2]>,
+    /// Ascending by pod. One fits in place.
+    pub(crate) holders: SmallVec<[Holder; 1]>,
 }
 
 /// One pod that holds the first blocks of a run.
@@ -67,19 +69,12 @@ pub(crate) struct Step {
 /// The way of a prompt through the tree. All steps but the last cover their whole run.
 pub(crate) type Path = SmallVec<[Step; 8]>;
 
-/// Finds a run: by the run before it and its first hash.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    hash: u64,
-    parent: u32,
-    run: u32,
-}
-
 /// The runs and how they follow each other.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) runs: Slab<Run>,
-    links: Box<[HashTable<Link>]>,
+    /// Each run by its first hash. A map holds the numbers alone; whether a run is the one sought it says itself.
+    links: Box<[HashTable<u32>]>,
 }
 
 impl Tree {
@@ -126,10 +121,10 @@ impl Tree {
         let run = self.runs.insert(Run {
             parent: after,
             children: 0,
-            hashes: hashes.to_vec(),
+            hashes: SmallVec::from_slice(hashes),
             holders: SmallVec::new(),
         });
-        self.link(after, hashes[0], run);
+        self.link(hashes[0], run);
         run
     }
 
@@ -144,19 +139,20 @@ impl Tree {
         mut share: impl FnMut(Holder, u32) -> u32,
     ) -> u32 {
         let run = &mut self.runs[last];
-        let tail = run.hashes.split_off(blocks as usize);
-        let mut head = std::mem::replace(&mut run.hashes, tail);
-        head.shrink_to_fit();
-        let (parent, start, cut) = (run.parent, head[0], run.hashes[0]);
-        let first = self.runs.insert(Run {
-            parent,
+        let (head, tail) = run.hashes.split_at(blocks as usize);
+        let (start, cut, tail) = (head[0], tail[0], SmallVec::from_slice(tail));
+        let head = Run {
+            parent: run.parent,
             children: 1,
-            hashes: head,
+            hashes: SmallVec::from_slice(head),
             holders: SmallVec::new(),
-        });
+        };
+        let first = self.runs.insert(head);
+        self.relink(start, last, first);
 
         let run = &mut self.runs[last];
         run.parent = first;
+        run.hashes = tail;
         let mut holders = SmallVec::with_capacity(run.holders.len());
         run.holders.retain(|holder| {
             let slot = share(*holder, first);
@@ -171,10 +167,7 @@ impl Tree {
         run.holders.shrink_to_fit();
         self.runs[first].holders = holders;
 
-        if let Some(link) = self.link_mut(parent, start) {
-            link.run = first;
-        }
-        self.link(first, cut, last);
+        self.link(cut, last);
         first
     }
 
@@ -241,19 +234,24 @@ impl Tree {
 
     /// The run that follows another one, or the root, with this first hash.
     fn after(&self, parent: u32, hash: u64) -> Option<u32> {
-        let links = &self.links[map_of(hash)];
-        links
-            .find(hash, |link| link.hash == hash && link.parent == parent)
-            .map(|link| link.run)
+        let sought = |&number: &u32| {
+            let run = &self.runs[number];
+            run.parent == parent && run.hashes.first() == Some(&hash)
+        };
+        self.links[map_of(hash)].find(hash, sought).copied()
     }
 
-    fn link(&mut self, parent: u32, hash: u64, run: u32) {
-        let link = Link { hash, parent, run };
-        self.links[map_of(hash)].insert_unique(hash, link, |link| link.hash);
+    fn link(&mut self, hash: u64, run: u32) {
+        let first = |&number: &u32| self.runs[number].hashes[0];
+        self.links[map_of(hash)].insert_unique(hash, run, first);
     }
 
-    fn link_mut(&mut self, parent: u32, hash: u64) -> Option<&mut Link> {
-        self.links[map_of(hash)].find_mut(hash, |link| link.hash == hash && link.parent == parent)
+    /// Lets the first hash of a run find another one, which has it now.
+    fn relink(&mut self, hash: u64, run: u32, now: u32) {
+        let links = &mut self.links[map_of(hash)];
+        if let Some(link) = links.find_mut(hash, |&number| number == run) {
+            *link = now;
+        }
     }
 
     /// Removes a run that nobody holds. Whoever holds a block holds all before it, so nothing follows it.
@@ -262,29 +260,30 @@ impl Tree {
         if run.parent != ROOT {
             self.runs[run.parent].children -= 1;
         }
-        let links = &mut self.links[map_of(run.hashes[0])];
-        if let Ok(entry) = links.find_entry(run.hashes[0], |link| link.run == number) {
-            entry.remove();
+        let hash = run.hashes[0];
+        let links = &mut self.links[map_of(hash)];
+        if let Ok(link) = links.find_entry(hash, |&other| other == number) {
+            link.remove();
         }
         if links.len() * 8 < links.capacity() {
             // A fleet that shrank must not keep the memory of the large one.
-            links.shrink_to(links.len() * 2, |link| link.hash);
+            links.shrink_to(links.len() * 2, |&run| self.runs[run].hashes[0]);
         }
     }
 
     /// What is wrong with the tree, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mut used = 0;
-        for (number, run) in self.runs.iter().filter(|(_, run)| !run.hashes.is_empty()) {
-            used += 1;
-            let follows = |link: &&Link| link.parent == number;
-            let children = self.links.iter().flatten().filter(follows).count();
+        let used = || self.runs.iter().filter(|(_, run)| !run.hashes.is_empty());
+        let mut followers = HashMap::<u32, u32>::new();
+        used().for_each(|(_, run)| *followers.entry(run.parent).or_default() += 1);
+        for (number, run) in used() {
+            let children = followers.get(&number).copied().unwrap_or_default();
             let longest = run.holders.iter().map(|h| h.held as usize).max();
             let whole = run.parent == ROOT || !self.runs[run.parent].hashes.is_empty();
             if !run.holders.is_sorted_by(|a, b| a.pod < b.pod)
                 || run.holders.iter().any(|h| h.held == 0)
                 || longest != Some(run.hashes.len())
-                || children != run.children as usize
+                || children != run.children
                 || self.after(run.parent, run.hashes[0]) != Some(number)
                 || !whole
             {
@@ -292,6 +291,7 @@ impl Tree {
             }
         }
         let linked: usize = self.links.iter().map(HashTable::len).sum();
+        let used = used().count();
         if used == self.runs.len() && used == linked {
             Ok(())
         } else {
