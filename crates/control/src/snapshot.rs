@@ -3,6 +3,7 @@
 use crate::resources::{self, Objects};
 use crate::selection::Selection;
 use routing::fleet::{Endpoint, Engine, Fleet, ModelServer, ObjectName, Pod, PodId, PodIds};
+use routing::pd::Connector;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ fn build_server<'a>(
         engine: server.engine,
         labels: &pod.labels,
     });
-    ModelServer::new(
+    let built = ModelServer::new(
         name.clone(),
         server.model.as_deref().map(Into::into),
         server.engine,
@@ -78,7 +79,14 @@ fn build_server<'a>(
             .chain(selected)
             .map(|wanted| pods.get(wanted))
             .collect(),
-    )
+    );
+    match &server.pd_group {
+        Some(group) => {
+            let usual = || Connector::of_engine(server.engine);
+            built.disaggregate(group, server.kv_connector.unwrap_or_else(usual))
+        }
+        None => built,
+    }
 }
 
 /// What a pod is to be.

@@ -5,17 +5,22 @@
 mod common;
 
 use common::{Manifests, route, server};
-use control::resources::{KvConnector, ModelServer};
+use control::resources::ModelServer;
 use control::{Objects, Severity, files};
 use routing::fleet::{Engine, StringMatch, TargetRef};
+use routing::pd::Connector;
 use std::path::Path;
 use std::time::Duration;
 
-fn one_server(spec: &str) -> ModelServer {
-    let text = format!(
+fn server_text(spec: &str) -> String {
+    format!(
         "apiVersion: networking.serving.volcano.sh/v1alpha1\nkind: ModelServer\nmetadata: {{name: s, namespace: n}}\nspec:\n  \
          inferenceEngine: SGLang\n  workloadSelector: {{matchLabels: {{app: x}}}}\n  workloadPort: {{port: 8000}}\n{spec}"
-    );
+    )
+}
+
+fn one_server(spec: &str) -> ModelServer {
+    let text = server_text(spec);
     let Objects { mut servers, .. } = Manifests::new(&text).load().unwrap();
     std::sync::Arc::into_inner(servers.remove(0)).unwrap()
 }
@@ -84,9 +89,8 @@ fn a_policy_is_unbounded_and_without_pauses_unless_set() {
 
 #[test]
 fn fields_of_later_work_are_read_and_noted() {
-    let text = "  endpoints: []\n  kvConnector: {}\n  trafficPolicy:\n    sessionSticky:\n      sources: [{type: JWTClaim, name: sub}]\n";
+    let text = "  endpoints: []\n  trafficPolicy:\n    sessionSticky:\n      sources: [{type: JWTClaim, name: sub}]\n";
     let server = one_server(text);
-    assert_eq!(server.kv_connector, Some(KvConnector::Http));
     let sticky = server.session_sticky.unwrap();
     assert_eq!(
         (sticky.affinity, sticky.sources[0].name.as_str()),
@@ -229,5 +233,43 @@ fn a_directory_that_does_not_exist_is_an_error() {
             .to_string()
             .starts_with("no/such/directory: cannot read the directory: "),
         "{problems:?}"
+    );
+}
+
+#[test]
+fn j3_an_empty_connector_is_http_and_none_is_the_engines() {
+    let group = "  workloadSelector:\n    matchLabels: {app: x}\n    pdGroup: {groupKey: g, prefillLabels: {r: p}, decodeLabels: {r: d}}\n";
+    let read = |engine: &str, connector: &str| {
+        let text = format!(
+            "apiVersion: networking.serving.volcano.sh/v1alpha1\nkind: ModelServer\nmetadata: {{name: s}}\nspec:\n  \
+             inferenceEngine: {engine}\n{group}  workloadPort: {{port: 1}}\n  endpoints: []\n{connector}"
+        );
+        let manifests = Manifests::new(&text);
+        assert_eq!(manifests.said(), [""; 0]);
+        let fleet = control::snapshot::build(
+            &manifests.load().unwrap(),
+            &routing::fleet::Fleet::default(),
+            &routing::fleet::PodIds::default(),
+        );
+        let server = fleet.servers().next().unwrap();
+        server.disaggregated().unwrap().connector
+    };
+    let named = |name: &str| format!("  kvConnector: {{type: {name}}}\n");
+    assert_eq!(read("vLLM", ""), Connector::Http);
+    assert_eq!(read("SGLang", ""), Connector::Sglang);
+    assert_eq!(read("SGLang", "  kvConnector: {}\n"), Connector::Http);
+    assert_eq!(read("vLLM", &named("nixl")), Connector::Nixl);
+    assert_eq!(read("vLLM", &named("lmcache")), Connector::LmCache);
+    assert_eq!(read("SGLang", &named("mooncake")), Connector::Mooncake);
+}
+
+#[test]
+fn a_connector_without_pairs_is_noted() {
+    let server = one_server("  endpoints: []\n  kvConnector: {type: nixl}\n");
+    assert_eq!(server.kv_connector, Some(Connector::Nixl));
+    let text = server_text("  endpoints: []\n  kvConnector: {type: nixl}\n");
+    assert_eq!(
+        Manifests::new(&text).said(),
+        ["a.yaml:9: spec.kvConnector: has no effect without workloadSelector.pdGroup"]
     );
 }

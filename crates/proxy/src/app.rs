@@ -2,11 +2,11 @@
 
 use crate::access_log::{Format, LogWriter};
 use crate::lifecycle::Lifecycle;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ModelLabel, Text};
 use crate::upstream::Upstreams;
 use arc_swap::ArcSwap;
-use routing::fleet::Fleet;
-use routing::schedule::Scheduler;
+use routing::fleet::{Fleet, PodId};
+use routing::schedule::{Memo, Scheduler};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -100,6 +100,18 @@ impl App {
             self.scheduler.forget(id);
         }
         self.fleet_changed.notify_one();
+    }
+
+    /// A pod has served the request of a memo, one for this model.
+    pub(crate) fn served(&self, memo: &Memo, pod: PodId, model: &Text) {
+        let recorded = self.scheduler.served(memo, pod);
+        if recorded.evicted > 0 {
+            let label = ModelLabel {
+                model: model.clone(),
+            };
+            let evictions = self.metrics.evictions.get_or_create(&label);
+            evictions.inc_by(recorded.evicted as u64);
+        }
     }
 
     /// Milliseconds since the start, for ages.

@@ -47,6 +47,15 @@ pub enum Refusal {
     /// The plugins left no pod.
     #[error("can't schedule to target pod: {0}")]
     Schedule(ScheduleError),
+    /// Prefill and decode are split, and there is no pair of pods for the request.
+    #[error("can't schedule to target pod: {0}")]
+    NoPair(ScheduleError),
+    /// No pair of pods answered.
+    #[error("all prefill/decode attempts failed")]
+    AllPairsFailed {
+        /// The last attempt's error, for the log.
+        last: String,
+    },
     /// No pod answered.
     #[error("request to all pods failed")]
     AllFailed {
@@ -73,7 +82,10 @@ impl Refusal {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::StalledBody(_) => StatusCode::REQUEST_TIMEOUT,
             Self::UnknownCoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::NoPods(_) | Self::AllFailed { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoPods(_)
+            | Self::AllFailed { .. }
+            | Self::NoPair(_)
+            | Self::AllPairsFailed { .. } => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -90,8 +102,8 @@ impl Refusal {
             Self::Route(RouteError::ServerMissing(_)) | Self::NoPods(_) => "pod_discovery",
             Self::Route(RouteError::ExternalProvider(_)) => "provider_discovery",
             Self::Route(_) | Self::NoSuchModel(_) => "route_not_found",
-            Self::Schedule(_) => "scheduling",
-            Self::AllFailed { .. } => "proxy",
+            Self::Schedule(_) | Self::NoPair(_) => "scheduling",
+            Self::AllFailed { .. } | Self::AllPairsFailed { .. } => "proxy",
         }
     }
 
@@ -99,7 +111,7 @@ impl Refusal {
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Schedule(_) => "request_failed",
+            Self::Schedule(_) | Self::NoPair(_) | Self::AllPairsFailed { .. } => "request_failed",
             other => other.kind(),
         }
     }
@@ -108,7 +120,7 @@ impl Refusal {
     #[must_use]
     pub fn log_text(&self) -> String {
         match self {
-            Self::AllFailed { last } => format!("request processing failed: {last}"),
+            Self::AllFailed { last } | Self::AllPairsFailed { last } => format!("request processing failed: {last}"),
             other => other.to_string(),
         }
     }

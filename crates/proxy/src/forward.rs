@@ -2,12 +2,13 @@
 
 use crate::app::App;
 use crate::error::Refusal;
+use crate::pd::Companion;
 use crate::record::Record;
 use crate::upstream::{BodyError, Head, Payload, SendError, Stage, UpstreamBody};
 use bytes::Bytes;
 use http::{StatusCode, response};
 use http_body_util::BodyExt;
-use routing::fleet::{InFlight, ModelServer, Pod};
+use routing::fleet::{InFlight, ModelServer, Pod, TrafficPolicy};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) body: UpstreamBody,
     /// The pod, counted as busy as long as this lives.
     pub(crate) in_flight: InFlight,
+    /// The prefill side, if another pod did the prefill.
+    pub(crate) companion: Option<Box<Companion>>,
 }
 
 /// Asks the pods in order. Returns the first response that is no reason to ask another pod; if there is none, the last
@@ -33,13 +36,9 @@ pub(crate) async fn forward(
     record: &mut Record,
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
-    let cap = policy
-        .attempts
-        .filter(|&n| n > 0)
-        .map_or(usize::MAX, |n| n as usize);
     let mut answered = None;
     let mut last_error = String::from("no candidate");
-    for (attempt, pod) in pods.iter().take(cap).enumerate() {
+    for (attempt, pod) in pods.iter().take(cap(policy)).enumerate() {
         if attempt > 0 && !policy.retry_interval.is_zero() {
             tokio::time::sleep(policy.retry_interval).await;
         }
@@ -62,14 +61,21 @@ pub(crate) async fn forward(
     Ok(answer)
 }
 
+/// Attempts that a policy allows.
+pub(crate) fn cap(policy: &TrafficPolicy) -> usize {
+    let attempts = policy.attempts.filter(|&n| n > 0);
+    attempts.map_or(usize::MAX, |n| n as usize)
+}
+
 /// Statuses that say "not now" or "not here" rather than "not this request".
-fn is_retryable(status: StatusCode) -> bool {
+pub(crate) fn is_retryable(status: StatusCode) -> bool {
     status.is_server_error()
         || status == StatusCode::TOO_MANY_REQUESTS
         || status == StatusCode::REQUEST_TIMEOUT
 }
 
-async fn ask(
+/// Asks one pod, and waits for the first piece of its body.
+pub(crate) async fn ask(
     app: &App,
     pod: &Arc<Pod>,
     head: &Head,
@@ -89,6 +95,7 @@ async fn ask(
         first,
         body,
         in_flight,
+        companion: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod forward;
 pub mod front;
 pub mod lifecycle;
 pub mod metrics;
+mod pd;
 pub mod rand;
 mod record;
 pub mod relay;

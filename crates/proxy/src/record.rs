@@ -36,6 +36,8 @@ pub(crate) struct Record {
     model_label: Text,
     binding: Option<Binding>,
     pod: Option<Arc<Pod>>,
+    /// Who did the prefill, if that was another pod.
+    prefill: Option<Arc<Pod>>,
     status: u16,
     failure: Option<(Failure, &'static str)>,
     origin: &'static str,
@@ -78,6 +80,7 @@ impl Record {
             model_label: UNKNOWN_MODEL.clone(),
             binding: None,
             pod: None,
+            prefill: None,
             status: 0,
             failure: None,
             origin: "",
@@ -152,6 +155,18 @@ impl Record {
     pub(crate) fn attempt(&mut self, pod: &Arc<Pod>) {
         self.attempts += 1;
         self.pod = Some(Arc::clone(pod));
+    }
+
+    /// One more pair of pods is asked.
+    pub(crate) fn attempt_pair(&mut self, prefill: &Arc<Pod>, decode: &Arc<Pod>) {
+        self.attempt(decode);
+        self.prefill = Some(Arc::clone(prefill));
+    }
+
+    /// The pair whose response goes to the client, after other pairs were tried.
+    pub(crate) fn served_by_pair(&mut self, prefill: &Arc<Pod>, decode: &Arc<Pod>) {
+        self.served_by(decode);
+        self.prefill = Some(Arc::clone(prefill));
     }
 
     /// The pod whose response goes to the client, after other pods were tried.
@@ -307,6 +322,7 @@ impl Record {
             model_route: text(|b| &b.model_route),
             model_server: text(|b| &b.backend_name),
             selected_pod: self.pod.as_ref().map_or("", |p| p.name.name()),
+            prefill_pod: self.prefill.as_ref().map_or("", |p| p.name.name()),
             request_id: self.request_id.to_str().unwrap_or_default(),
             backend_type: binding.map_or("", |b| b.backend_type),
             backend_name: text(|b| &b.backend_name),

@@ -80,12 +80,21 @@ fn render(answer: &Value) -> String {
     if shown.len() > PROMPT_LINES {
         let _ = writeln!(out, "  │ … {} more lines", shown.len() - PROMPT_LINES);
     }
-    let _ = writeln!(out, "\n{}", candidates(answer));
+    // Prefill and decode pods are chosen apart, so each has a table of its own.
+    for (role, heading) in [(None, "pod"), (Some("decode"), "decode pod"), (Some("prefill"), "prefill pod")] {
+        if let Some(table) = candidates(answer, role, heading) {
+            let _ = write!(out, "\n{table}");
+        }
+    }
+    out.push('\n');
     let attempts: Vec<_> = answer["attempts"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(text)
+        .map(|attempt| match attempt.is_object() {
+            true => format!("{} → {}", text(&attempt["prefill"]), text(&attempt["decode"])),
+            false => text(attempt),
+        })
         .collect();
     let _ = match attempts.is_empty() {
         true => writeln!(out, "no pod would be tried"),
@@ -94,12 +103,17 @@ fn render(answer: &Value) -> String {
     out
 }
 
-fn candidates(answer: &Value) -> Table {
+/// The table of the candidates of a role, or of those without one.
+fn candidates(answer: &Value, role: Option<&str>, heading: &str) -> Option<Table> {
     let rows: Vec<&Value> = answer["candidates"]
         .as_array()
         .into_iter()
         .flatten()
+        .filter(|row| row["role"].as_str() == role)
         .collect();
+    if rows.is_empty() {
+        return None;
+    }
     let plugins: BTreeSet<&str> = rows
         .iter()
         .filter_map(|row| row["scores"].as_object())
@@ -107,7 +121,7 @@ fn candidates(answer: &Value) -> Table {
         .map(String::as_str)
         .collect();
     let mut table = Table::default();
-    let heading = ["pod"]
+    let heading = [heading]
         .into_iter()
         .chain(plugins.iter().copied())
         .chain(["matched", "total"]);
@@ -123,7 +137,7 @@ fn candidates(answer: &Value) -> Table {
         }
         table.row(cells);
     }
-    table
+    Some(table)
 }
 
 fn number(value: &Value) -> String {
@@ -150,6 +164,30 @@ mod tests {
                 {"pod": "default/demo:b", "filteredBy": "least-request", "scores": {}, "matchedBlocks": 0, "total": 0},
             ],
             "attempts": ["default/demo:a"],
+        });
+        insta::assert_snapshot!(render(&answer));
+    }
+
+    #[test]
+    fn c8_both_passes_have_a_table() {
+        let answer = serde_json::json!({
+            "model": "m",
+            "prompt": {"text": "hi", "bytes": 2, "blocks": 1, "hashes": ["00"]},
+            "modelServer": "default/m",
+            "candidates": [
+                {"pod": "default/m:d0", "role": "decode", "filteredBy": null, "scores": {"prefix-cache": 100},
+                 "matchedBlocks": 1, "total": 100},
+                {"pod": "default/m:d1", "role": "decode", "filteredBy": null, "scores": {"prefix-cache": 0},
+                 "matchedBlocks": 0, "total": 0},
+                {"pod": "default/m:p0", "role": "prefill", "filteredBy": "least-request", "scores": {}, "matchedBlocks": 0,
+                 "total": 0},
+                {"pod": "default/m:p1", "role": "prefill", "filteredBy": null, "scores": {"prefix-cache": 0},
+                 "matchedBlocks": 0, "total": 0},
+            ],
+            "attempts": [
+                {"prefill": "default/m:p1", "decode": "default/m:d0"},
+                {"prefill": "default/m:p1", "decode": "default/m:d1"},
+            ],
         });
         insta::assert_snapshot!(render(&answer));
     }

@@ -4,6 +4,7 @@
 //! passes a `draw` (random bits for weighted choices and ties) and keeps the live load figures of the pods up to date.
 
 pub mod fleet;
+pub mod pd;
 pub mod prompt;
 pub mod request;
 pub mod route;

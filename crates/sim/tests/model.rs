@@ -33,6 +33,7 @@ fn request(id: u64, prompt: Vec<u32>, answer: usize) -> Submission {
         answer,
         finish: FinishReason::Length,
         salt: 0,
+        transferred: false,
     }
 }
 
@@ -364,4 +365,24 @@ proptest! {
             prop_assert_eq!(pool.cached(), cached.len());
         }
     }
+}
+
+#[test]
+fn a_transferred_prompt_costs_one_token_and_is_shared_like_a_computed_one() {
+    let mut engine = Engine::new(small()).unwrap();
+    let prompt: Vec<u32> = (0..40).collect();
+    let transferred = Submission {
+        transferred: true,
+        ..request(0, prompt.clone(), 2)
+    };
+    engine.submit(transferred, 0.0).unwrap();
+    engine.start_step(0.0).unwrap();
+    let mut events = Vec::new();
+    engine.end_step(1.0, &mut events);
+    assert_eq!((events[0].index, events[0].cached), (0, 39));
+    assert_eq!(engine.load().last_step_tokens, 1);
+    drain(&mut engine, 1.0);
+    assert_eq!(engine.counters().prefix_hits, 0, "nothing was found here");
+    engine.submit(request(1, prompt, 1), 2.0).unwrap();
+    assert!(drain(&mut engine, 2.0).0[0].cached > 0);
 }

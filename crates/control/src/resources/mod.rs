@@ -14,7 +14,7 @@ mod session_sticky;
 pub use external_provider::{AuthScheme, ExternalModelProvider, ProviderAuth, ProviderType};
 pub use meta::{Meta, Place};
 pub use model_route::{ModelRoute, RateLimit, RateUnit};
-pub use model_server::{KvConnector, ModelServer, PdGroup, PodSpec};
+pub use model_server::{ModelServer, PodSpec};
 pub use pod::Pod;
 pub use secret::Secret;
 pub use session_sticky::{KeySource, KeySourceType, SessionSticky};

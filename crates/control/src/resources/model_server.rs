@@ -4,7 +4,8 @@ use super::meta::{self, Meta, checked, read_labels};
 use super::session_sticky::{self, SessionSticky};
 use crate::fields::{Fields, Reader};
 use crate::names;
-use routing::fleet::{Endpoint, Engine, TrafficPolicy};
+use routing::fleet::{Endpoint, Engine, PdGroup, TrafficPolicy};
+use routing::pd::Connector;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub struct ModelServer {
     pub engine: Engine,
     /// `spec.workloadSelector.matchLabels`: selects pods in a cluster; never empty.
     pub match_labels: BTreeMap<String, String>,
-    /// `spec.workloadSelector.pdGroup`. Checked, but without an effect in this version.
+    /// `spec.workloadSelector.pdGroup`: prefill and decode are done by different pods.
     pub pd_group: Option<PdGroup>,
     /// `spec.workloadPort.port`.
     pub port: u16,
@@ -27,36 +28,12 @@ pub struct ModelServer {
     pub policy: TrafficPolicy,
     /// `spec.trafficPolicy.sessionSticky`.
     pub session_sticky: Option<SessionSticky>,
-    /// `spec.kvConnector.type`. Checked, but without an effect in this version.
-    pub kv_connector: Option<KvConnector>,
+    /// `spec.kvConnector.type`: how the KV cache goes from prefill to decode, if not in the engine's usual way.
+    pub kv_connector: Option<Connector>,
     /// `spec.endpoints`, which stands in for the pods of a cluster.
     pub pods: Vec<PodSpec>,
     /// The whole `spec` as written.
     pub spec: serde_json::Value,
-}
-
-/// How the prefill and decode pods of a server are told apart and put together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PdGroup {
-    /// Key of the label whose value pods of one group share.
-    pub group_key: String,
-    /// Labels of the prefill pods.
-    pub prefill_labels: BTreeMap<String, String>,
-    /// Labels of the decode pods.
-    pub decode_labels: BTreeMap<String, String>,
-}
-
-/// How the KV cache goes from prefill to decode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KvConnector {
-    /// `http`, the default.
-    Http,
-    /// `lmcache`.
-    LmCache,
-    /// `nixl`.
-    Nixl,
-    /// `mooncake`.
-    Mooncake,
 }
 
 /// One item of `spec.endpoints`.
@@ -72,11 +49,11 @@ pub struct PodSpec {
 
 const ENGINES: &[(&str, Engine)] = &[("vLLM", Engine::Vllm), ("SGLang", Engine::Sglang)];
 const PROTOCOLS: &[(&str, bool)] = &[("http", false), ("https", true)];
-const CONNECTORS: &[(&str, KvConnector)] = &[
-    ("http", KvConnector::Http),
-    ("lmcache", KvConnector::LmCache),
-    ("nixl", KvConnector::Nixl),
-    ("mooncake", KvConnector::Mooncake),
+const CONNECTORS: &[(&str, Connector)] = &[
+    ("http", Connector::Http),
+    ("lmcache", Connector::LmCache),
+    ("nixl", Connector::Nixl),
+    ("mooncake", Connector::Mooncake),
 ];
 
 /// `retry.retryInterval` unless set, as in the CRD.
@@ -107,9 +84,11 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
         .optional("trafficPolicy")
         .and_then(|p| read_policy(&p))
         .unwrap_or_default();
-    let kv_connector = spec
-        .optional("kvConnector")
-        .and_then(|kv| read_connector(&kv));
+    let connector_at = spec.optional("kvConnector");
+    if let (Some(at), Some((_, None))) = (&connector_at, &selector) {
+        at.note("has no effect without workloadSelector.pdGroup");
+    }
+    let kv_connector = connector_at.and_then(|kv| read_connector(&kv));
     let pods = read_pods(&at, spec.optional("endpoints"), port);
     spec.finish();
 
@@ -140,7 +119,6 @@ fn read_selector(at: &Reader<'_>) -> Option<(BTreeMap<String, String>, Option<Pd
 }
 
 fn read_pd_group(at: &Reader<'_>) -> Option<PdGroup> {
-    at.without_effect();
     let mut fields = at.object()?;
     let key = fields.required_or("groupKey", "groupKey must be specified");
     let prefill_labels = read_some_labels(&mut fields, "prefillLabels");
@@ -215,12 +193,11 @@ fn read_policy(at: &Reader<'_>) -> Option<(TrafficPolicy, Option<SessionSticky>)
     Some((policy, sticky))
 }
 
-fn read_connector(at: &Reader<'_>) -> Option<KvConnector> {
-    at.without_effect();
+fn read_connector(at: &Reader<'_>) -> Option<Connector> {
     let mut fields = at.object()?;
     let kind = fields
         .optional("type")
-        .map_or(Some(KvConnector::Http), |kind| kind.one_of(CONNECTORS));
+        .map_or(Some(Connector::Http), |kind| kind.one_of(CONNECTORS));
     fields.finish();
     kind
 }

@@ -63,13 +63,25 @@ fn route(route: &ModelRoute) -> Value {
 }
 
 fn server(server: &ModelServer) -> Value {
-    let pods: Vec<_> = server.pods().iter().map(|p| p.name.as_str()).collect();
-    json!({
+    let mut value = json!({
         "name": server.name.name(),
         "namespace": server.name.namespace(),
         "spec": server.spec,
-        "associatedPods": pods,
-    })
+        "associatedPods": names(server.pods()),
+    });
+    if let Some(pods) = server.disaggregated() {
+        value["decodePods"] = names(pods.decode_pods()).into();
+        value["prefillPods"] = pods
+            .groups()
+            .iter()
+            .flat_map(|group| names(group))
+            .collect();
+    }
+    value
+}
+
+fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
+    pods.iter().map(|p| p.name.as_str()).collect()
 }
 
 fn pod(app: &App, fleet: &Fleet, pod: &Arc<Pod>) -> Value {

@@ -6,12 +6,13 @@ use crate::error::Refusal;
 use crate::front::{ClientBody, decoded, json, parse, read_body};
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use routing::fleet::{ModelServer, PodId};
+use routing::fleet::{ModelServer, PdRole, Pod, PodId};
 use routing::request::Api;
 use routing::route::route;
-use routing::schedule::{Ask, Hashes, Matches, Observer, Row, Score, Total};
+use routing::schedule::{Ask, Hashes, Matches, Observer, Pair, Row, Score, Total};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::iter::repeat;
 
 /// Answers with the decision, or with the error that a client would get.
 pub(super) async fn answer(app: &App, request: Request<Incoming>) -> Response<ClientBody> {
@@ -52,13 +53,7 @@ async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Va
         draw: crate::rand::bits(),
     };
     let mut decision = Decision::default();
-    // A plan that fails still has its candidates to show: which plugin dropped them is the answer.
-    let plan = app.scheduler.plan(&ask, routed.server, &mut decision).ok();
-    let attempts: Vec<_> = plan
-        .iter()
-        .flat_map(|plan| &plan.attempts)
-        .map(|pod| pod.name.as_str())
-        .collect();
+    let attempts = attempts(app, &ask, routed.server, &mut decision);
     let hashes: Vec<_> = decision
         .hashes
         .iter()
@@ -77,6 +72,27 @@ async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Va
         "candidates": decision.candidates(routed.server),
         "attempts": attempts,
     }))
+}
+
+/// What would be tried, best first: pods, or pairs of them. A plan that fails still has its candidates to show: which
+/// plugin dropped them is the answer.
+fn attempts(
+    app: &App,
+    ask: &Ask<'_>,
+    server: &ModelServer,
+    decision: &mut Decision,
+) -> Vec<Value> {
+    if let Some(pods) = server.disaggregated() {
+        let plan = app.scheduler.plan_pairs(ask, pods, decision).ok();
+        let pair = |pair: &Pair| {
+            let prefill = pair.prefill_without(&[]).map(|p| p.name.as_str());
+            json!({"prefill": prefill, "decode": pair.decode.name.as_str()})
+        };
+        return plan.iter().flat_map(|p| &p.pairs).map(pair).collect();
+    }
+    let plan = app.scheduler.plan(ask, server, decision).ok();
+    let pods = plan.iter().flat_map(|plan| &plan.attempts);
+    pods.map(|pod| pod.name.as_str().into()).collect()
 }
 
 /// What was seen of one decision.
@@ -100,17 +116,37 @@ impl Decision {
     }
 
     fn candidates(&mut self, server: &ModelServer) -> Vec<Value> {
-        let describe = |pod: &std::sync::Arc<routing::fleet::Pod>| {
-            let seen = self.pods.remove(&pod.id).unwrap_or_default();
-            json!({
-                "pod": pod.name.as_str(),
-                "filteredBy": seen.filtered_by,
-                "scores": seen.scores,
-                "matchedBlocks": seen.matched,
-                "total": u64::try_from(seen.total).unwrap_or(u64::MAX),
-            })
-        };
-        server.pods().iter().map(describe).collect()
+        match server.disaggregated() {
+            None => {
+                let pods = server.pods().iter();
+                pods.filter_map(|pod| self.candidate(pod)).collect()
+            }
+            // Decode pods first, as they are chosen. A pod that no pass looked at was no candidate: one without a role, or
+            // in a group without a candidate for the other side.
+            Some(pods) => {
+                let prefill = pods.groups().iter().flatten();
+                let all = pods.decode_pods().iter().zip(repeat(PdRole::Decode));
+                all.chain(prefill.zip(repeat(PdRole::Prefill)))
+                    .filter_map(|(pod, role)| {
+                        let mut candidate = self.candidate(pod)?;
+                        candidate["role"] = role.as_str().into();
+                        Some(candidate)
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// What was seen of a pod, if a pass looked at it.
+    fn candidate(&mut self, pod: &Pod) -> Option<Value> {
+        let seen = self.pods.remove(&pod.id)?;
+        Some(json!({
+            "pod": pod.name.as_str(),
+            "filteredBy": seen.filtered_by,
+            "scores": seen.scores,
+            "matchedBlocks": seen.matched,
+            "total": u64::try_from(seen.total).unwrap_or(u64::MAX),
+        }))
     }
 }
 

@@ -6,7 +6,7 @@ use super::observe::Watcher;
 use super::{ClientBody, read_body};
 use crate::app::App;
 use crate::error::Refusal;
-use crate::forward::forward;
+use crate::forward::{Answer, forward};
 use crate::record::Record;
 use crate::relay::{RelayBody, Watch};
 use crate::upstream::{Head, Payload};
@@ -15,9 +15,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri, Version};
 use hyper::body::Incoming;
-use routing::request::{Api, Edit, ModelRequest, extract};
+use routing::request::{Api, ModelRequest, extract};
 use routing::route::route;
-use routing::schedule::Ask;
+use routing::schedule::{Ask, Memo};
 use std::sync::Arc;
 
 /// Characters of a prompt that count as one token, where no tokenizer is asked.
@@ -45,10 +45,26 @@ pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response
     }
 }
 
-struct Passed {
-    answer: crate::forward::Answer,
+/// A response to be relayed.
+pub(super) struct Passed {
+    answer: Answer,
     watch: Watch,
-    memo: Option<routing::schedule::Memo>,
+    memo: Option<Memo>,
+}
+
+impl Passed {
+    pub(super) fn new(answer: Answer, hides_usage: bool, memo: Option<Memo>) -> Self {
+        let content_type = answer.head.headers.get(CONTENT_TYPE);
+        let watch = Watch::new(
+            content_type.map_or(&b""[..], |v| v.as_bytes()),
+            hides_usage,
+        );
+        Self {
+            answer,
+            watch,
+            memo,
+        }
+    }
 }
 
 async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Passed, Refusal> {
@@ -76,6 +92,15 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
     if routed.server.pods().is_empty() {
         return Err(Refusal::NoPods(routed.server.name.clone()));
     }
+    if let Some(pods) = routed.server.disaggregated() {
+        let job = super::infer_pair::Job {
+            routed: &routed,
+            pods,
+            request: &request,
+            body: &plain,
+        };
+        return Box::pin(job.pass_on(record, parts)).await;
+    }
     let ask = Ask {
         model: &request.model,
         prompt: &request.prompt,
@@ -94,31 +119,21 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         !coded && !request.wants_usage() && request.stream && request.api.has_stream_options();
     let edits = request.edits(routed.upstream_model, adds_usage);
     let mut headers = for_pod(parts.headers, &parts.uri);
+    let hides_usage = adds_usage && !edits.is_empty();
     let payload = match edits.is_empty() {
         true => Payload::whole(body),
         false => {
             headers.remove(CONTENT_ENCODING);
-            edited(&plain, &edits)
+            Payload::edited(&plain, edits)
         }
     };
-    let hides_usage = adds_usage && !edits.is_empty();
     let head = Head {
         method: parts.method,
         uri: origin_form(&parts.uri),
         headers,
     };
     let answer = forward(&app, routed.server, &plan.attempts, &head, &payload, record).await?;
-    let content_type = answer
-        .head
-        .headers
-        .get(CONTENT_TYPE)
-        .map_or(&b""[..], |v| v.as_bytes());
-    let watch = Watch::new(content_type, hides_usage);
-    Ok(Passed {
-        answer,
-        watch,
-        memo: plan.memo,
-    })
+    Ok(Passed::new(answer, hides_usage, plan.memo))
 }
 
 /// Reads the facts of a request from its plain body.
@@ -147,21 +162,8 @@ pub(crate) async fn decoded(
         .map(|plain| (plain, true))
 }
 
-/// The body with its edits, as pieces of the original bytes.
-fn edited(body: &Bytes, edits: &[Edit]) -> Payload {
-    let mut payload = Payload::default();
-    let mut kept = 0;
-    for edit in edits {
-        payload.push(body.slice(kept..edit.range.start));
-        payload.push(Bytes::copy_from_slice(&edit.replacement));
-        kept = edit.range.end;
-    }
-    payload.push(body.slice(kept..));
-    payload
-}
-
 /// Path and query alone, as a server expects them.
-fn origin_form(uri: &Uri) -> Uri {
+pub(super) fn origin_form(uri: &Uri) -> Uri {
     uri.path_and_query()
         .map_or_else(|| Uri::from_static("/"), |pq| Uri::from(pq.clone()))
 }

@@ -4,6 +4,7 @@ mod body;
 mod decode;
 mod headers;
 mod infer;
+mod infer_pair;
 mod listen;
 mod models;
 mod observe;

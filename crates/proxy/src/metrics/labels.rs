@@ -114,6 +114,14 @@ pub struct DurationLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 #[allow(missing_docs, reason = "the fields are the labels")]
+pub struct PhaseLabels {
+    pub model: Text,
+    pub path: &'static str,
+    pub status_code: Status,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[allow(missing_docs, reason = "the fields are the labels")]
 pub struct TokenLabels {
     pub model: Text,
     pub path: &'static str,

@@ -5,7 +5,7 @@ mod pods;
 mod process;
 
 pub use labels::{
-    BackendType, Binding, DurationLabels, ModelLabel, PluginLabels, RequestLabels, Status, Text,
+    BackendType, Binding, DurationLabels, ModelLabel, PhaseLabels, PluginLabels, RequestLabels, Status, Text,
     TokenLabels, UpstreamLabels,
 };
 
@@ -42,6 +42,8 @@ pub struct Metrics {
     registry: Registry,
     pub requests: Family<RequestLabels, Counter>,
     pub request_duration: Histograms<DurationLabels>,
+    pub prefill_duration: Histograms<PhaseLabels>,
+    pub decode_duration: Histograms<PhaseLabels>,
     pub tokens: Family<TokenLabels, Counter>,
     pub plugin_duration: Histograms<PluginLabels>,
     pub active: Gauge,
@@ -63,6 +65,8 @@ impl Metrics {
             registry: Registry::default(),
             requests: Family::default(),
             request_duration: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
+            prefill_duration: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
+            decode_duration: Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS)),
             tokens: Family::default(),
             plugin_duration: Family::new_with_constructor(|| Histogram::new(PLUGIN_SECONDS)),
             active: Gauge::default(),
@@ -90,6 +94,16 @@ impl Metrics {
             "request_duration_seconds",
             "Time from receipt to the last byte",
             self.request_duration.clone(),
+        );
+        r.register(
+            "request_prefill_duration_seconds",
+            "Time of the prefill leg, where prefill and decode are split",
+            self.prefill_duration.clone(),
+        );
+        r.register(
+            "request_decode_duration_seconds",
+            "Time of the decode leg to its last byte, where prefill and decode are split",
+            self.decode_duration.clone(),
         );
         r.register(
             "tokens",

@@ -2,7 +2,7 @@
 
 use super::Watch;
 use crate::forward::{Answer, broken};
-use crate::metrics::ModelLabel;
+use crate::pd::Companion;
 use crate::record::Record;
 use crate::upstream::{BodyError, UpstreamBody};
 use bytes::Bytes;
@@ -31,6 +31,8 @@ pub(crate) struct RelayBody {
     success: bool,
     memo: Option<Memo>,
     in_flight: Option<InFlight>,
+    /// The prefill side, if another pod did the prefill.
+    companion: Option<Box<Companion>>,
     record: Record,
 }
 
@@ -53,6 +55,7 @@ impl RelayBody {
             success: answer.head.status.is_success(),
             memo,
             in_flight: Some(answer.in_flight),
+            companion: answer.companion,
             record,
         };
         if body.first.is_none() && body.upstream.is_end_stream() {
@@ -75,21 +78,15 @@ impl RelayBody {
             self.record
                 .broke_off("the engine reported an error, or aborted, inside its response".into());
         }
-        if let (Some(memo), Some(in_flight)) = (&self.memo, &self.in_flight)
-            && self.success
-            && !facts.gave_up
+        let served = self.success && !facts.gave_up;
+        let (app, model) = (&self.record.app, self.record.model_label());
+        if let (Some(memo), Some(in_flight), true) = (&self.memo, &self.in_flight, served) {
+            app.served(memo, in_flight.pod().id, model);
+        }
+        if let Some(companion) = self.companion.take()
+            && served
         {
-            let app = &self.record.app;
-            let recorded = app.scheduler.served(memo, in_flight.pod().id);
-            if recorded.evicted > 0 {
-                let label = ModelLabel {
-                    model: self.record.model_label().clone(),
-                };
-                app.metrics
-                    .evictions
-                    .get_or_create(&label)
-                    .inc_by(recorded.evicted as u64);
-            }
+            companion.succeeded(app, self.memo.take(), model.clone());
         }
         self.in_flight = None;
         self.record.upstream_ended();
@@ -98,6 +95,9 @@ impl RelayBody {
     fn next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(error) = self.broken.take() {
             return Poll::Ready(Some(Err(error)));
+        }
+        if let Some(companion) = &mut self.companion {
+            companion.drive(cx);
         }
         loop {
             let piece = match self.first.take() {
@@ -111,6 +111,7 @@ impl RelayBody {
                     Some(Err(error)) => {
                         self.ended = true;
                         self.in_flight = None;
+                        self.companion = None;
                         self.record.broke_off(broken(&error));
                         // The error ends the client's connection at once. What was passed on before may still be in
                         // the server's buffer: a pause lets it be written.

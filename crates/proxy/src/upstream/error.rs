@@ -13,6 +13,8 @@ pub enum Stage {
     FirstByte,
     /// `trafficPolicy.timeout` passed before the response head.
     Timeout,
+    /// The answer to a prefill was not what it must be.
+    Prefill,
 }
 
 /// A failed attempt. Whatever its stage, nothing of a response was passed on, so another pod may be tried.
@@ -53,6 +55,7 @@ impl fmt::Display for SendError {
             Stage::Head => "connection closed before the response",
             Stage::FirstByte => "connection closed before the first byte of the response body",
             Stage::Timeout => "no response headers within the timeout",
+            Stage::Prefill => "no usable answer to the prefill",
         })?;
         let mut cause = self.cause.as_deref().map(|c| c as &dyn std::error::Error);
         while let Some(error) = cause {

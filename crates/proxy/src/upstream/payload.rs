@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use routing::request::Edits;
 use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,6 +22,20 @@ impl Payload {
     pub fn whole(bytes: Bytes) -> Self {
         let mut payload = Self::default();
         payload.push(bytes);
+        payload
+    }
+
+    /// A body with its edits, as pieces of the original bytes.
+    #[must_use]
+    pub fn edited(body: &Bytes, edits: Edits) -> Self {
+        let mut payload = Self::default();
+        let mut kept = 0;
+        for edit in edits {
+            payload.push(body.slice(kept..edit.range.start));
+            payload.push(Bytes::from(edit.replacement));
+            kept = edit.range.end;
+        }
+        payload.push(body.slice(kept..));
         payload
     }
 

@@ -4,12 +4,14 @@
 //! hang off each [`Pod`] move; a pod that is unchanged between two snapshots is the same `Arc<Pod>` in both, so its
 //! figures and its in-flight count survive a change of the configuration.
 
+mod disaggregated;
 mod load;
 mod name;
 mod pod;
 mod route;
 mod server;
 
+pub use disaggregated::{Disaggregated, PdGroup, PdRole};
 pub use load::{Gauges, Load};
 pub use name::ObjectName;
 pub use pod::{Endpoint, Engine, InFlight, Pod, PodIds};

@@ -1,6 +1,7 @@
 //! A group of pods that serve one model.
 
-use super::{Engine, ObjectName, Pod, PodId};
+use super::{Disaggregated, Engine, ObjectName, PdGroup, Pod, PodId};
+use crate::pd::Connector;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub struct ModelServer {
     pub spec: serde_json::Value,
     pods: Vec<Arc<Pod>>,
     pod_ids: Vec<PodId>,
+    disaggregated: Option<Box<Disaggregated>>,
 }
 
 impl ModelServer {
@@ -53,7 +55,22 @@ impl ModelServer {
             spec,
             pods,
             pod_ids,
+            disaggregated: None,
         }
+    }
+
+    /// The same server, with each request answered by a prefill and a decode pod.
+    #[must_use]
+    pub fn disaggregate(mut self, group: &PdGroup, connector: Connector) -> Self {
+        let pods = Disaggregated::new(&self.pods, group, connector);
+        self.disaggregated = Some(Box::new(pods));
+        self
+    }
+
+    /// The pods by role, if prefill and decode are done by different ones.
+    #[must_use]
+    pub fn disaggregated(&self) -> Option<&Disaggregated> {
+        self.disaggregated.as_deref()
     }
 
     /// The pods, ascending by id.

@@ -34,6 +34,14 @@ pub fn apply(body: &[u8], edits: &[Edit]) -> Vec<u8> {
     out
 }
 
+/// Both edits of one body, in order; where two insertions meet, the first comes first. They must not overlap.
+#[must_use]
+pub fn merge(first: &[Edit], second: Edits) -> Edits {
+    let mut all: Edits = first.iter().cloned().chain(second).collect();
+    all.sort_by_key(|edit| edit.range.start);
+    all
+}
+
 /// Where the body can be edited.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {

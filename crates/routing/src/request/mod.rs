@@ -10,11 +10,12 @@ mod error;
 mod escape;
 mod form;
 pub(crate) mod json;
+pub(crate) mod members;
 mod scan;
 pub(crate) mod value;
 
 pub use api::Api;
-pub use edit::{Edit, Edits, apply};
+pub use edit::{Edit, Edits, apply, merge};
 pub use error::BadRequest;
 
 use crate::prompt::{Fields, Prompt};

@@ -38,6 +38,16 @@ impl<'a> Value<'a> {
         matches!(self.raw.first(), Some(b'-' | b'0'..=b'9')).then_some(self.raw)
     }
 
+    /// A number, also one that is spelled as a string, as lenient schemas take it. For comparisons only: large numbers
+    /// lose their last digits.
+    pub(crate) fn as_number(self) -> Option<f64> {
+        let number = |raw: &[u8]| std::str::from_utf8(raw).ok()?.trim().parse().ok();
+        match self.text() {
+            Some(text) => number(&text.decoded()),
+            None => number(self.number()?),
+        }
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.raw == b"null"
     }

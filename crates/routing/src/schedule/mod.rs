@@ -10,6 +10,7 @@
 
 mod config;
 mod observer;
+mod pairs;
 mod plan;
 mod plugin;
 mod plugins;
@@ -20,6 +21,7 @@ mod score;
 
 pub use config::{ConfigError, PluginArgs, SchedulerConfig, Warning, WarningKind, Weighted};
 pub use observer::{Observer, Unobserved};
+pub use pairs::{Pair, PairPlan};
 pub use plan::{MAX_ATTEMPTS, Plan, ScheduleError};
 pub use plugin::{Arg, FilterPlugin, Matches, Memo, Plugin, ScorePlugin, Verdict};
 pub use plugins::{LeastLatencyArgs, LeastRequestArgs, PLUGINS, PrefixCacheArgs};

@@ -29,6 +29,12 @@ pub enum ScheduleError {
         /// Its name.
         plugin: &'static str,
     },
+    /// Prefill and decode are split, and no pod does decode.
+    #[error("no decode pod found")]
+    NoDecodePods,
+    /// Prefill and decode are split, and no decode pod has a prefill pod in its group that may be used.
+    #[error("no valid prefill-decode pod pairs found")]
+    NoPairs,
     /// A Score plugin did not score every row: a defect of the plugin.
     #[error("score plugin {plugin:?} left pods without a score")]
     Unscored {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -15,6 +16,7 @@ use tokio::{
 use super::{
     LiveOptions,
     metrics::{Metrics, Page},
+    pd::Transfers,
 };
 use crate::{
     model::{
@@ -87,6 +89,10 @@ pub(super) struct Core {
     pub(super) created: f64,
     pub(super) max_model_len: usize,
     pub(super) block_size: usize,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    /// What it has computed for decode engines.
+    pub(super) transfers: Arc<Transfers>,
     started: Instant,
     state: Mutex<State>,
     wake: Notify,
@@ -96,6 +102,7 @@ impl Core {
     pub(super) fn new(
         params: EngineParams,
         options: LiveOptions,
+        address: SocketAddr,
     ) -> Result<Arc<Self>, InvalidParams> {
         let metrics = Metrics::new(&params);
         let (max_model_len, block_size) = (params.max_model_len, params.block_size);
@@ -113,6 +120,8 @@ impl Core {
             created: since_1970(),
             max_model_len,
             block_size,
+            address,
+            transfers: Arc::default(),
             started: Instant::now(),
             state: Mutex::new(state),
             wake: Notify::new(),

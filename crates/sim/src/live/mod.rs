@@ -16,6 +16,7 @@ mod core;
 mod histogram;
 mod idle;
 mod metrics;
+mod pd;
 mod server;
 mod service;
 mod text;
@@ -27,9 +28,10 @@ use std::{
 };
 
 use thiserror::Error;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 pub use metrics::EngineKind;
+pub use pd::{Disaggregation, PdConnector, PdRole};
 
 use self::core::Core;
 use crate::model::{Counters, EngineParams, InvalidParams, Load};
@@ -54,6 +56,8 @@ pub struct LiveOptions {
     pub prompt_tokens_details: bool,
     /// Whose metric names are shown.
     pub engine: EngineKind,
+    /// Set when it does prefill or decode only.
+    pub disaggregation: Option<Disaggregation>,
 }
 
 impl Default for LiveOptions {
@@ -66,6 +70,7 @@ impl Default for LiveOptions {
             answer_tokens: (64, 256),
             prompt_tokens_details: true,
             engine: EngineKind::Vllm,
+            disaggregation: None,
         }
     }
 }
@@ -132,18 +137,23 @@ impl LiveEngine {
         if !(options.time_scale.is_finite() && options.time_scale > 0.0) {
             return Err(StartError::Options("time_scale must be a positive number"));
         }
-        let core = Core::new(params, options)?;
-        let bound = async {
-            let listener = server::bind(address).await?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
+        let (listener, address) = bind(address).await?;
+        let rooms = options.disaggregation.filter(Disaggregation::has_bootstrap_server);
+        let rooms = match rooms {
+            Some(part) => Some(bind(SocketAddr::new(address.ip(), part.bootstrap_port)).await?.0),
+            None => None,
         };
-        let (listener, address) = bound
-            .await
-            .map_err(|source| StartError::Bind { address, source })?;
+        let core = Core::new(params, options, address)?;
         let (stop, stopped) = watch::channel(false);
         let driver = tokio::spawn(Arc::clone(&core).drive());
-        let server = tokio::spawn(server::serve(Arc::clone(&core), listener, stopped));
+        let serving = server::serve(Arc::clone(&core), listener, stopped.clone());
+        let server = match rooms {
+            None => tokio::spawn(serving),
+            Some(rooms) => {
+                let rooms = server::serve(Arc::clone(&core), rooms, stopped);
+                tokio::spawn(async { tokio::join!(serving, rooms); })
+            }
+        };
         Ok(Self {
             address,
             core,
@@ -199,6 +209,17 @@ impl LiveEngine {
             server.abort();
         }
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bound
+        .await
+        .map_err(|source| StartError::Bind { address, source })
 }
 
 impl Drop for LiveEngine {

@@ -1,6 +1,6 @@
 //! Connections: accept, serve, close when idle or at the end.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -73,9 +73,4 @@ async fn connection(core: Arc<Core>, stream: TcpStream, mut stop: watch::Receive
             }
         }
     }
-}
-
-/// Binds the listener.
-pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }

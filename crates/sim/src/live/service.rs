@@ -12,6 +12,7 @@ use super::{
     api::{Answer, Api, ApiError, Generate, Shape, count_tokens, models, tokenize},
     body::{Body, Events, events, json as json_response, response},
     core::Core,
+    pd::{CLAIM_PATH, Leg, serve_claim},
 };
 use crate::rng::Rng;
 
@@ -29,6 +30,7 @@ enum Endpoint {
     Tokenize,
     CountTokens,
     ResetPrefixCache,
+    Claim,
 }
 
 fn endpoint(path: &str) -> Option<Endpoint> {
@@ -47,6 +49,7 @@ fn endpoint(path: &str) -> Option<Endpoint> {
         "/kv_event_sources" => Endpoint::KvEventSources,
         "/tokenize" => Endpoint::Tokenize,
         "/reset_prefix_cache" => Endpoint::ResetPrefixCache,
+        CLAIM_PATH => Endpoint::Claim,
         _ => return None,
     })
 }
@@ -54,9 +57,11 @@ fn endpoint(path: &str) -> Option<Endpoint> {
 impl Endpoint {
     fn allows(self, method: &Method) -> bool {
         match self {
-            Self::Generate(_) | Self::Tokenize | Self::CountTokens | Self::ResetPrefixCache => {
-                method == Method::POST
-            }
+            Self::Generate(_)
+            | Self::Tokenize
+            | Self::CountTokens
+            | Self::ResetPrefixCache
+            | Self::Claim => method == Method::POST,
             Self::Ping => method == Method::GET || method == Method::POST,
             _ => method == Method::GET,
         }
@@ -132,6 +137,11 @@ async fn serve(
             ok(count_tokens(&parts.headers, &body, options)?)
         }
         Endpoint::ResetPrefixCache => ok(json!({"success": core.reset_prefix_cache()})),
+        Endpoint::Claim => {
+            let (_, body) = read(request).await?;
+            let (status, answer) = serve_claim(&core.transfers, &body).await;
+            Ok(json_response(status, &answer))
+        }
     }
 }
 
@@ -151,13 +161,17 @@ async fn generate(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, ApiError> {
     let (parts, body) = read(request).await?;
-    let request = Generate::parse(
+    let mut request = Generate::parse(
         api,
         &parts.headers,
         &body,
         &core.options,
         core.max_model_len,
     )?;
+    let leg = match &core.options.disaggregation {
+        Some(part) => Some(Leg::begin(part, &core.transfers, &body, &mut request).await?),
+        None => None,
+    };
     let id = parts
         .headers
         .get("x-request-id")
@@ -193,8 +207,15 @@ async fn generate(
             None => break,
         }
     }
+    let mut whole = answer.whole();
+    if let Some(leg) = leg {
+        // Unique for the engine, and beyond what floating point can hold.
+        let key = u64::MAX - ticket.number();
+        leg.finish(&core.transfers, key, core.address, &mut whole)
+            .await?;
+    }
     drop(ticket);
-    Ok(json_response(StatusCode::OK, &answer.whole()))
+    Ok(json_response(StatusCode::OK, &whole))
 }
 
 /// A known path with a slash behind it is redirected to the one without, absolute as the Host header says.

@@ -358,10 +358,16 @@ impl Engine {
             let usable = (next.tokens.len() - 1) / self.params.block_size;
             let hits: Vec<_> = self.pool.lookup(&next.hashes[..usable]).collect();
             let cached = hits.len() * self.params.block_size;
-            let wanted = (next.tokens.len() - cached).min(*budget);
-            let fresh = self.params.blocks_for(cached + wanted) - hits.len();
+            // Once only: what is lost to pre-emption is computed here.
+            let held = match std::mem::take(&mut next.transferred) {
+                true => cached.max(next.tokens.len() - 1),
+                false => cached,
+            };
+            let wanted = (next.tokens.len() - held).min(*budget);
+            let fresh = self.params.blocks_for(held + wanted) - hits.len();
             let revived = hits.iter().filter(|&&id| self.pool.is_free(id)).count();
             if fresh + revived > self.pool.free() {
+                next.transferred = held > cached;
                 self.waiting.push_front(next);
                 return;
             }
@@ -373,14 +379,16 @@ impl Engine {
             next.scheduled = wanted;
             *budget -= wanted;
             if next.cached.is_none() {
-                next.cached = Some(cached);
+                next.cached = Some(held);
                 next.admitted = now;
                 self.counters.prefix_queries += next.prompt_len as u64;
                 self.counters.prefix_hits += cached as u64;
             }
             self.running.push(next);
-            let grown = self.grow(self.running.len() - 1, cached + wanted);
+            let youngest = self.running.len() - 1;
+            let grown = self.grow(youngest, held + wanted);
             debug_assert!(grown, "the free blocks were counted above");
+            self.running[youngest].computed = held;
         }
     }
 }

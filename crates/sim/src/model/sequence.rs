@@ -42,6 +42,8 @@ pub struct Submission {
     pub finish: FinishReason,
     /// Separates its cache from that of requests with another salt; 0 for none.
     pub salt: u64,
+    /// The prompt's keys and values come from another engine, at no cost here, but for the last token's.
+    pub transferred: bool,
 }
 
 /// A request with its place in the cache and its progress.
@@ -54,13 +56,15 @@ pub(super) struct Sequence {
     pub(super) answer: Vec<u32>,
     pub(super) finish: FinishReason,
     pub(super) salt: u64,
+    /// As long as its keys and values are still to arrive from another engine.
+    pub(super) transferred: bool,
     pub(super) hashes: Vec<u64>,
     pub(super) blocks: Vec<BlockId>,
     /// Tokens whose keys and values are in `blocks`.
     pub(super) computed: usize,
     /// Tokens being computed in the current step.
     pub(super) scheduled: usize,
-    /// Prompt tokens found in the cache at the first admission.
+    /// Prompt tokens found in the cache, or transferred, at the first admission.
     pub(super) cached: Option<usize>,
     pub(super) preemptions: u32,
     pub(super) arrived: f64,
@@ -78,6 +82,7 @@ impl Sequence {
             answer: submission.answer,
             finish: submission.finish,
             salt: submission.salt,
+            transferred: submission.transferred,
             hashes: Vec::new(),
             blocks: Vec::new(),
             computed: 0,

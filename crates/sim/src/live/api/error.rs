@@ -47,7 +47,7 @@ impl ApiError {
     }
 
     /// A request that the schema allows and the engine does not.
-    pub(super) fn bad_request(message: impl Into<String>, param: Option<&str>) -> Self {
+    pub(in crate::live) fn bad_request(message: impl Into<String>, param: Option<&str>) -> Self {
         Self::engine(
             StatusCode::BAD_REQUEST,
             "BadRequestError",
@@ -62,6 +62,11 @@ impl ApiError {
             format!("{message} (parameter={param}, value={value})"),
             Some(param),
         )
+    }
+
+    /// The KV cache did not get from prefill to decode.
+    pub(in crate::live) fn transfer(status: StatusCode, message: &str) -> Self {
+        Self::engine(status, "InternalServerError", message.to_owned(), None)
     }
 
     pub(super) fn unknown_model(model: &str, known: &[String]) -> Self {

@@ -59,6 +59,8 @@ pub(in crate::live) struct Generate {
     pub(super) instructions: Value,
     pub(super) max_tokens: Value,
     salt: u64,
+    /// The prompt was computed by a prefill engine.
+    pub(in crate::live) transferred: bool,
 }
 
 impl Generate {
@@ -74,7 +76,20 @@ impl Generate {
                 .collect(),
             finish: choice.finish,
             salt: self.salt,
+            transferred: self.transferred,
         })
+    }
+
+    /// Whether every answer is one token.
+    pub(in crate::live) fn is_one_token(&self) -> bool {
+        self.choices.iter().all(|choice| choice.pieces.len() == 1)
+    }
+
+    /// A digest of all prompts.
+    pub(in crate::live) fn digest(&self) -> u64 {
+        let tokens = self.choices.iter().flat_map(|choice| &choice.prompt);
+        let bytes: Vec<u8> = tokens.flat_map(|token| token.to_le_bytes()).collect();
+        xxh3_64(&bytes)
     }
 
     /// Reads and checks a request.
@@ -171,6 +186,7 @@ impl Generate {
             instructions: fields.get("instructions").cloned().unwrap_or(Value::Null),
             max_tokens: fields.get(limit_name).cloned().unwrap_or(Value::Null),
             salt: string(&fields, "cache_salt")?.map_or(0, |salt| xxh3_64(salt.as_bytes())),
+            transferred: false,
         })
     }
 }

@@ -1,0 +1,132 @@
+//! A request over two pods: prefill on one, decode on another.
+//!
+//! An attempt is a pair of pods. Until the first byte of the decode pod's body came, the failure of either leg ends the
+//! attempt: dropping it cancels the other leg at once, and the next pair is asked. Each leg is in flight on its own pod
+//! for its own time. What remains of an attempt once its response is being relayed is its [`Companion`].
+
+mod attempt;
+mod companion;
+mod leg;
+mod phase;
+
+pub(crate) use companion::Companion;
+
+use crate::app::App;
+use crate::error::Refusal;
+use crate::forward::{Answer, cap, is_retryable};
+use crate::record::Record;
+use crate::upstream::{Head, Payload};
+use attempt::Attempt;
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use phase::Phases;
+use routing::fleet::{ModelServer, Pod};
+use routing::pd::{Connector, Handover, Order, Split};
+use routing::schedule::PairPlan;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What both legs of a request are made of.
+#[derive(Debug)]
+pub(crate) struct Legs<'a> {
+    connector: Connector,
+    /// The client's body, decoded.
+    body: &'a Bytes,
+    split: Split<'a>,
+    prefill: Head,
+    decode: Head,
+}
+
+impl<'a> Legs<'a> {
+    /// `head` is the request's as a pod that does both would get it.
+    pub(crate) fn new(
+        connector: Connector,
+        split: Split<'a>,
+        body: &'a Bytes,
+        mut head: Head,
+    ) -> Self {
+        // Both bodies are made of the plain one.
+        head.headers.remove(CONTENT_ENCODING);
+        let mut prefill = head.clone();
+        if connector.hands_over_params() {
+            // The answer is for the router, which reads it as it is.
+            prefill.headers.remove(ACCEPT_ENCODING);
+        }
+        Self {
+            connector,
+            body,
+            split,
+            prefill,
+            decode: head,
+        }
+    }
+
+    fn order(&self) -> Order {
+        self.connector.order()
+    }
+
+    fn prefill_body(&self, room: u64) -> Payload {
+        Payload::edited(self.body, self.split.prefill(room))
+    }
+
+    fn decode_body(&self, handover: &Handover<'_>) -> Payload {
+        Payload::edited(self.body, self.split.decode(handover))
+    }
+}
+
+/// Asks the pairs in order. Returns the first response that is no reason to ask another pair; if there is none, the last
+/// response that an engine gave.
+pub(crate) async fn forward(
+    app: &Arc<App>,
+    server: &ModelServer,
+    plan: &PairPlan,
+    legs: &Legs<'_>,
+    record: &mut Record,
+) -> Result<Answer, Refusal> {
+    let policy = &server.policy;
+    let phases = Phases::new(app, record);
+    let mut failed: SmallVec<[Arc<Pod>; 4]> = SmallVec::new();
+    let mut answered = None;
+    let mut last = String::from("no candidate");
+    for (number, pair) in plan.pairs.iter().take(cap(policy)).enumerate() {
+        if number > 0 && !policy.retry_interval.is_zero() {
+            tokio::time::sleep(policy.retry_interval).await;
+        }
+        let Some(prefill) = pair.prefill_without(&failed) else {
+            continue;
+        };
+        let attempt = Attempt {
+            app,
+            legs,
+            phases: &phases,
+            timeout: policy.timeout,
+            prefill,
+            decode: &pair.decode,
+        };
+        record.attempt_pair(prefill, &pair.decode);
+        let at_fault = match attempt.run().await {
+            Ok(answer) => {
+                record.upstream_status(answer.head.status.as_u16());
+                if !is_retryable(answer.head.status) {
+                    return Ok(answer);
+                }
+                let pod = Arc::clone(answer.in_flight.pod());
+                last = format!("{} answered {}", pod.name, answer.head.status);
+                answered = Some((answer, prefill, &pair.decode));
+                pod
+            }
+            Err(error) => {
+                last = error.to_string();
+                error.pod
+            }
+        };
+        tracing::warn!(
+            prefill = %prefill.name, decode = %pair.decode.name, request_id = ?record.request_id(),
+            "attempt failed: {last}"
+        );
+        failed.push(at_fault);
+    }
+    let (answer, prefill, decode) = answered.ok_or(Refusal::AllPairsFailed { last })?;
+    record.served_by_pair(prefill, decode);
+    Ok(answer)
+}
