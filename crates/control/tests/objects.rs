@@ -50,6 +50,21 @@ fn the_examples_have_no_problems() {
 }
 
 #[test]
+fn j3_the_example_of_pairs_has_two() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/prefill-decode");
+    let objects = files::load(&examples).unwrap();
+    assert_eq!(objects.warnings, []);
+    let fleet = control::snapshot::build(
+        &objects,
+        &routing::fleet::Fleet::default(),
+        &routing::fleet::PodIds::default(),
+    );
+    let pods = fleet.servers().next().unwrap().disaggregated().unwrap();
+    assert_eq!(pods.paired_pods().len(), 2);
+    assert_eq!(pods.connector, Connector::Nixl);
+}
+
+#[test]
 fn an_endpoint_has_the_servers_port_unless_it_has_its_own() {
     let server = one_server(
         "  endpoints:\n  - {name: a, address: '::1'}\n  - {name: b, address: host_1.local, port: 9}\n",

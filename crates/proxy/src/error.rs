@@ -120,7 +120,9 @@ impl Refusal {
     #[must_use]
     pub fn log_text(&self) -> String {
         match self {
-            Self::AllFailed { last } | Self::AllPairsFailed { last } => format!("request processing failed: {last}"),
+            Self::AllFailed { last } | Self::AllPairsFailed { last } => {
+                format!("request processing failed: {last}")
+            }
             other => other.to_string(),
         }
     }

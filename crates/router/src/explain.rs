@@ -81,7 +81,11 @@ fn render(answer: &Value) -> String {
         let _ = writeln!(out, "  │ … {} more lines", shown.len() - PROMPT_LINES);
     }
     // Prefill and decode pods are chosen apart, so each has a table of its own.
-    for (role, heading) in [(None, "pod"), (Some("decode"), "decode pod"), (Some("prefill"), "prefill pod")] {
+    for (role, heading) in [
+        (None, "pod"),
+        (Some("decode"), "decode pod"),
+        (Some("prefill"), "prefill pod"),
+    ] {
         if let Some(table) = candidates(answer, role, heading) {
             let _ = write!(out, "\n{table}");
         }
@@ -92,7 +96,11 @@ fn render(answer: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|attempt| match attempt.is_object() {
-            true => format!("{} → {}", text(&attempt["prefill"]), text(&attempt["decode"])),
+            true => format!(
+                "{} → {}",
+                text(&attempt["prefill"]),
+                text(&attempt["decode"])
+            ),
             false => text(attempt),
         })
         .collect();

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Run a simulated inference engine.
     SimEngine(SimEngine),
-    /// Play chat traffic against four simulated engines, once at random and once with the default plugins.
+    /// Play chat traffic against four simulated engines, once without what the router is for and once with it.
     Demo(Demo),
 }
 
@@ -132,6 +132,15 @@ pub(crate) struct SimEngine {
     /// Whose metric names are shown: vllm or sglang.
     #[arg(long, default_value = "vllm")]
     pub(crate) engine: sim::live::EngineKind,
+    /// Do prefill or decode only: prefill or decode.
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<sim::live::PdRole>,
+    /// How the KV cache goes from prefill to decode: http, nixl or sglang; where not given, nixl for vllm and sglang for sglang.
+    #[arg(long, value_name = "CONNECTOR", requires = "role")]
+    pub(crate) kv_connector: Option<sim::live::PdConnector>,
+    /// Port at which an SGLang prefill engine waits for decode engines.
+    #[arg(long, default_value_t = 8998, value_name = "PORT")]
+    pub(crate) disaggregation_bootstrap_port: u16,
     /// Seed of answers.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -174,8 +183,20 @@ pub(crate) struct SimParams {
     pub(crate) compute_per_token: Option<f64>,
 }
 
+/// What the demo shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Pods chosen at random, then by the prompt's prefix.
+    Prefix,
+    /// Prefill and decode on the same pods, then on different ones.
+    Pd,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
+    /// What is shown.
+    #[arg(long, value_enum, default_value_t = Scenario::Prefix)]
+    pub(crate) scenario: Scenario,
     /// Time of traffic, both passes together.
     #[arg(long = "for", default_value = "20s", value_parser = duration, value_name = "TIME")]
     pub(crate) time: Duration,

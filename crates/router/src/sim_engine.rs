@@ -4,7 +4,7 @@ use crate::flags::{SimEngine, SimParams};
 use crate::signals::Signals;
 use anyhow::Context;
 use sim::cli::SimEngineOptions;
-use sim::live::LiveOptions;
+use sim::live::{Disaggregation, EngineKind, LiveOptions, PdConnector};
 use sim::model::EngineParams;
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ pub(crate) fn run(flags: SimEngine) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let names = flags.names.join(", ");
+        let disaggregation = disaggregation(&flags);
         let options = SimEngineOptions {
             host: flags.host,
             port: flags.port,
@@ -27,6 +28,7 @@ pub(crate) fn run(flags: SimEngine) -> anyhow::Result<ExitCode> {
                 seed: flags.seed,
                 time_scale: flags.time_scale,
                 engine: flags.engine,
+                disaggregation,
                 ..LiveOptions::default()
             },
         };
@@ -35,6 +37,19 @@ pub(crate) fn run(flags: SimEngine) -> anyhow::Result<ExitCode> {
         })
         .await?;
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The engine's part, if it does prefill or decode only.
+fn disaggregation(flags: &SimEngine) -> Option<Disaggregation> {
+    let usual = match flags.engine {
+        EngineKind::Vllm => PdConnector::Nixl,
+        EngineKind::Sglang => PdConnector::Sglang,
+    };
+    Some(Disaggregation {
+        role: flags.role?,
+        connector: flags.kv_connector.unwrap_or(usual),
+        bootstrap_port: flags.disaggregation_bootstrap_port,
     })
 }
 

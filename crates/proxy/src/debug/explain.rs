@@ -76,12 +76,7 @@ async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Va
 
 /// What would be tried, best first: pods, or pairs of them. A plan that fails still has its candidates to show: which
 /// plugin dropped them is the answer.
-fn attempts(
-    app: &App,
-    ask: &Ask<'_>,
-    server: &ModelServer,
-    decision: &mut Decision,
-) -> Vec<Value> {
+fn attempts(app: &App, ask: &Ask<'_>, server: &ModelServer, decision: &mut Decision) -> Vec<Value> {
     if let Some(pods) = server.disaggregated() {
         let plan = app.scheduler.plan_pairs(ask, pods, decision).ok();
         let pair = |pair: &Pair| {

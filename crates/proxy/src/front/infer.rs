@@ -55,10 +55,7 @@ pub(super) struct Passed {
 impl Passed {
     pub(super) fn new(answer: Answer, hides_usage: bool, memo: Option<Memo>) -> Self {
         let content_type = answer.head.headers.get(CONTENT_TYPE);
-        let watch = Watch::new(
-            content_type.map_or(&b""[..], |v| v.as_bytes()),
-            hides_usage,
-        );
+        let watch = Watch::new(content_type.map_or(&b""[..], |v| v.as_bytes()), hides_usage);
         Self {
             answer,
             watch,

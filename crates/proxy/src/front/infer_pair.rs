@@ -29,7 +29,11 @@ pub(super) struct Job<'a> {
 
 impl Job<'_> {
     /// Plans and asks until a pair answers.
-    pub(super) async fn pass_on(self, record: &mut Record, parts: Parts) -> Result<Passed, Refusal> {
+    pub(super) async fn pass_on(
+        self,
+        record: &mut Record,
+        parts: Parts,
+    ) -> Result<Passed, Refusal> {
         let plan = self.plan(record)?;
         record.bound(self.routed);
         let head = Head {

@@ -5,8 +5,8 @@ mod pods;
 mod process;
 
 pub use labels::{
-    BackendType, Binding, DurationLabels, ModelLabel, PhaseLabels, PluginLabels, RequestLabels, Status, Text,
-    TokenLabels, UpstreamLabels,
+    BackendType, Binding, DurationLabels, ModelLabel, PhaseLabels, PluginLabels, RequestLabels,
+    Status, Text, TokenLabels, UpstreamLabels,
 };
 
 use prometheus_client::encoding::prometheus_text;

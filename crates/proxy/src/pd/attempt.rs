@@ -55,7 +55,11 @@ impl Attempt<'_> {
     }
 
     async fn sequential(&self) -> Result<Answer, AttemptError> {
-        let answer = match self.prefill_leg(0).await.map_err(|e| self.prefill_failed(e))? {
+        let answer = match self
+            .prefill_leg(0)
+            .await
+            .map_err(|e| self.prefill_failed(e))?
+        {
             Prefilled::Done(answer) => answer,
             Prefilled::Answered(answer) => return Ok(answer),
         };
@@ -63,7 +67,9 @@ impl Attempt<'_> {
             true => Some(self.params(&answer)?),
             false => None,
         };
-        let handover = params.as_ref().map_or(Handover::Nothing, |p| Handover::Params(p));
+        let handover = params
+            .as_ref()
+            .map_or(Handover::Nothing, |p| Handover::Params(p));
         let body = self.legs.decode_body(&handover);
         let phase = self.phases.decode();
         let answer = self.ask_decode(&body).await?;

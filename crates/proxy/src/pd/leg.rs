@@ -54,9 +54,12 @@ pub(super) async fn prefill(
     };
     match timeout {
         None => leg.await,
-        Some(limit) => tokio::time::timeout(limit, leg)
-            .await
-            .unwrap_or_else(|_| Err(SendError::new(Stage::Prefill, "not done within the timeout"))),
+        Some(limit) => tokio::time::timeout(limit, leg).await.unwrap_or_else(|_| {
+            Err(SendError::new(
+                Stage::Prefill,
+                "not done within the timeout",
+            ))
+        }),
     }
 }
 
@@ -70,7 +73,10 @@ async fn read(mut body: UpstreamBody, keep: bool) -> Result<Bytes, SendError> {
         };
         size += data.len();
         if size > MAX_ANSWER {
-            return Err(SendError::new(Stage::Prefill, "the answer is longer than 8 MiB"));
+            return Err(SendError::new(
+                Stage::Prefill,
+                "the answer is longer than 8 MiB",
+            ));
         }
         if keep {
             kept.extend_from_slice(&data);

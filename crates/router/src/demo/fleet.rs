@@ -1,15 +1,46 @@
-//! The demo's fleet: one server, one route.
+//! The demo's fleets: one server, one route.
 
 use super::MODEL;
 use routing::fleet::{
-    Endpoint, Engine, Fleet, Load, ModelRoute, ModelServer, ObjectName, Pod, PodIds, Rule, Target,
-    TargetRef, TrafficPolicy,
+    Endpoint, Engine, Fleet, Load, ModelRoute, ModelServer, ObjectName, PdGroup, Pod, PodIds, Rule,
+    Target, TargetRef, TrafficPolicy,
 };
+use routing::pd::Connector;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A fleet of these engines.
 pub(super) fn fleet(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
+    of(server(engines, ids))
+}
+
+/// The same engines, even ones for prefill and odd ones for decode, two neighbours a group.
+pub(super) fn pairs(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
+    let role = |name: &str| [("role".to_owned(), name.to_owned())].into();
+    let group = PdGroup {
+        group_key: "group".into(),
+        prefill_labels: role("prefill"),
+        decode_labels: role("decode"),
+    };
+    of(server(engines, ids).disaggregate(&group, Connector::Nixl))
+}
+
+fn labels(number: usize) -> BTreeMap<String, String> {
+    let role = if number.is_multiple_of(2) {
+        "prefill"
+    } else {
+        "decode"
+    };
+    [
+        ("app".to_owned(), MODEL.to_owned()),
+        ("group".to_owned(), (number / 2).to_string()),
+        ("role".to_owned(), role.to_owned()),
+    ]
+    .into()
+}
+
+fn server(engines: &[SocketAddr], ids: &PodIds) -> ModelServer {
     let name = ObjectName::new("default", MODEL);
     let pods = engines
         .iter()
@@ -24,19 +55,23 @@ pub(super) fn fleet(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
                     port: address.port(),
                 },
                 engine: Engine::Vllm,
-                labels: [("app".to_owned(), MODEL.to_owned())].into(),
+                labels: labels(number),
                 load: Load::default(),
             })
         })
         .collect();
-    let server = ModelServer::new(
-        name.clone(),
+    ModelServer::new(
+        name,
         None,
         Engine::Vllm,
         TrafficPolicy::default(),
         serde_json::Value::Null,
         pods,
-    );
+    )
+}
+
+fn of(server: ModelServer) -> Fleet {
+    let name = server.name.clone();
     let rule = Rule {
         name: None,
         matches: None,

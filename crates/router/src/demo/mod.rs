@@ -4,10 +4,11 @@
 //! twice, each time with fresh engines: once with the `random` score plugin, once with the default plugins.
 
 mod fleet;
+mod pd;
 mod progress;
 mod stack;
 
-use crate::flags::Demo;
+use crate::flags::{Demo, Scenario as Shown};
 use crate::run::wind_down;
 use crate::signals::Signals;
 use crate::table::Table;
@@ -16,7 +17,7 @@ use progress::Progress;
 use routing::schedule::SchedulerConfig;
 use serde_json::json;
 use sim::load::{Report, Scenario, play};
-use stack::Stack;
+use stack::{Layout, Stack};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let played = tokio::select! {
-            played = play_both(options) => played?,
+            played = play_scenario(options) => played?,
             () = signals.next() => {
                 println!();
                 return Ok(ExitCode::SUCCESS);
@@ -66,9 +67,16 @@ struct Played {
     stack: Stack,
 }
 
+async fn play_scenario(options: &Demo) -> anyhow::Result<Played> {
+    match options.scenario {
+        Shown::Prefix => play_both(options).await,
+        Shown::Pd => pd::play_both(options).await,
+    }
+}
+
 #[allow(clippy::print_stdout, reason = "says what the demo does")]
 async fn play_both(options: &Demo) -> anyhow::Result<Played> {
-    let scenario = scenario(options.time);
+    let scenario = scaled(Scenario::demo(MODEL), options.time);
     println!(
         "{ENGINES} simulated engines (a 7B model on one GPU each), {} chats in {} groups that share a {}-token system \
          prompt, {} turns each.\nThe same traffic twice, on fresh engines:\n",
@@ -77,11 +85,11 @@ async fn play_both(options: &Demo) -> anyhow::Result<Played> {
     let random = json!({"plugins": {"Score": {"enabled": [{"name": "random", "weight": 1}]}}});
     let (random, _) = SchedulerConfig::from_value(&random)?;
 
-    let stack = Stack::start(random, None).await?;
+    let stack = Stack::start(random, None, Layout::Alike).await?;
     let before = pass("random", &stack, &scenario, options.seed).await;
     stack.stop(PATIENCE).await;
 
-    let stack = Stack::start(SchedulerConfig::default(), options.port).await?;
+    let stack = Stack::start(SchedulerConfig::default(), options.port, Layout::Alike).await?;
     let after = pass("default plugins", &stack, &scenario, options.seed).await;
 
     let mut table = Table::new([
@@ -113,9 +121,8 @@ async fn pass(name: &'static str, stack: &Stack, scenario: &Scenario, seed: u64)
     report
 }
 
-/// The demo's scenario, with as many users as the time allows.
-fn scenario(time: Duration) -> Scenario {
-    let full = Scenario::demo(MODEL);
+/// The scenario with as many users as the time allows.
+fn scaled(full: Scenario, time: Duration) -> Scenario {
     let share = time.as_secs_f64() / FULL_TIME.as_secs_f64();
     #[allow(
         clippy::cast_possible_truncation,
@@ -126,13 +133,16 @@ fn scenario(time: Duration) -> Scenario {
     Scenario { users, ..full }
 }
 
+fn ms(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}
+
 fn row(name: &str, report: &Report) -> Vec<String> {
     let busiest = report
         .pods
         .iter()
         .map(|p| p.request_percent)
         .fold(0.0, f64::max);
-    let ms = |d: Duration| format!("{} ms", d.as_millis());
     vec![
         name.to_owned(),
         report.requests.to_string(),

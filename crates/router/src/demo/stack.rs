@@ -1,6 +1,6 @@
 //! Engines and a router in this process.
 
-use super::fleet::fleet;
+use super::fleet::{fleet, pairs};
 use super::{ENGINES, MODEL};
 use anyhow::Context;
 use proxy::lifecycle::Phase;
@@ -8,13 +8,32 @@ use proxy::metrics::Metrics;
 use proxy::{App, Settings, debug, front, scrape, upkeep};
 use routing::fleet::PodIds;
 use routing::schedule::{Scheduler, SchedulerConfig};
-use sim::live::{LiveEngine, LiveOptions};
+use sim::live::{Disaggregation, LiveEngine, LiveOptions, PdConnector, PdRole};
 use sim::load::demo_engine;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+/// What the engines do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// All do everything.
+    Alike,
+    /// The even ones do prefill, the odd ones decode; two neighbours are a group.
+    Pairs,
+}
+
+impl Layout {
+    fn part(self, number: u64) -> Option<Disaggregation> {
+        let role = match number % 2 {
+            0 => PdRole::Prefill,
+            _ => PdRole::Decode,
+        };
+        (self == Self::Pairs).then(|| Disaggregation::new(role, PdConnector::Nixl))
+    }
+}
 
 /// A running router with its engines. Dropping it ends all.
 pub(super) struct Stack {
@@ -28,12 +47,17 @@ pub(super) struct Stack {
 
 impl Stack {
     /// Starts everything and waits until the router is ready.
-    pub(super) async fn start(config: SchedulerConfig, port: Option<u16>) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        config: SchedulerConfig,
+        port: Option<u16>,
+        layout: Layout,
+    ) -> anyhow::Result<Self> {
         let mut engines = Vec::with_capacity(ENGINES);
         for seed in 0..ENGINES as u64 {
             let options = LiveOptions {
                 model_names: vec![MODEL.to_owned()],
                 seed,
+                disaggregation: layout.part(seed),
                 ..LiveOptions::default()
             };
             engines.push(LiveEngine::start_local(demo_engine(), options).await?);
@@ -45,7 +69,11 @@ impl Stack {
             Metrics::new(),
             None,
         ));
-        app.adopt(Arc::new(fleet(&addresses, &PodIds::default())));
+        let ids = PodIds::default();
+        app.adopt(Arc::new(match layout {
+            Layout::Alike => fleet(&addresses, &ids),
+            Layout::Pairs => pairs(&addresses, &ids),
+        }));
 
         let (inference, metrics, debug_pages) = (
             listen(port.unwrap_or(0)).await?,

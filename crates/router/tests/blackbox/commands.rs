@@ -143,18 +143,42 @@ async fn explain_prints_what_a_running_router_would_do() {
 
 #[tokio::test]
 async fn demo_plays_and_ends_with_its_table() {
-    let ended = run(PROGRAM, &["demo", "--for", "4s", "--exit"]).await;
+    plays(
+        "prefix",
+        &[
+            "score plugins",
+            "cached prompt tokens",
+            "TTFT mean",
+            "random",
+            "default (prefix-cache",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn j3_demo_shows_prefill_and_decode_together_and_apart() {
+    plays(
+        "pd",
+        &[
+            "prefill and decode",
+            "on the same engines",
+            "on different engines",
+            "longest pause in an answer",
+        ],
+    )
+    .await;
+}
+
+/// Plays a scenario of the demo and looks for these parts of its table.
+async fn plays(scenario: &str, parts: &[&str]) {
+    let flags = ["demo", "--scenario", scenario, "--for", "4s", "--exit"];
+    let ended = run(PROGRAM, &flags).await;
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    for part in [
-        "score plugins",
-        "cached prompt tokens",
-        "TTFT mean",
-        "random",
-        "default (prefix-cache",
-    ] {
+    for part in parts {
         assert!(ended.out.contains(part), "{part} in {}", ended.out);
     }
-    // random and default each have a row: requests, and none failed.
+    // Both passes have a row: requests, and none failed.
     let rows: Vec<Vec<&str>> = ended
         .out
         .lines()

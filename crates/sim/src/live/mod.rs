@@ -138,9 +138,15 @@ impl LiveEngine {
             return Err(StartError::Options("time_scale must be a positive number"));
         }
         let (listener, address) = bind(address).await?;
-        let rooms = options.disaggregation.filter(Disaggregation::has_bootstrap_server);
+        let rooms = options
+            .disaggregation
+            .filter(Disaggregation::has_bootstrap_server);
         let rooms = match rooms {
-            Some(part) => Some(bind(SocketAddr::new(address.ip(), part.bootstrap_port)).await?.0),
+            Some(part) => Some(
+                bind(SocketAddr::new(address.ip(), part.bootstrap_port))
+                    .await?
+                    .0,
+            ),
             None => None,
         };
         let core = Core::new(params, options, address)?;
@@ -151,7 +157,9 @@ impl LiveEngine {
             None => tokio::spawn(serving),
             Some(rooms) => {
                 let rooms = server::serve(Arc::clone(&core), rooms, stopped);
-                tokio::spawn(async { tokio::join!(serving, rooms); })
+                tokio::spawn(async {
+                    tokio::join!(serving, rooms);
+                })
             }
         };
         Ok(Self {

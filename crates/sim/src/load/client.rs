@@ -36,6 +36,8 @@ pub(super) enum Failure {
 pub(super) struct Reply {
     pub(super) text: String,
     pub(super) first_token: Duration,
+    /// The longest time between two pieces of text.
+    pub(super) longest_pause: Duration,
     pub(super) total: Duration,
     pub(super) prompt_tokens: u64,
     pub(super) cached_tokens: u64,
@@ -129,7 +131,8 @@ impl Client {
 #[derive(Debug, Default)]
 struct Reading {
     reply: Reply,
-    begun: bool,
+    /// When the latest piece of text came.
+    last: Option<Duration>,
     done: bool,
     error: Option<String>,
 }
@@ -153,9 +156,12 @@ impl Reading {
                 .and_then(Value::as_str)
                 .filter(|text| !text.is_empty())
             {
-                if !self.begun {
-                    self.begun = true;
-                    self.reply.first_token = start.elapsed();
+                let now = start.elapsed();
+                match self.last.replace(now) {
+                    None => self.reply.first_token = now,
+                    Some(last) => {
+                        self.reply.longest_pause = self.reply.longest_pause.max(now - last);
+                    }
                 }
                 self.reply.text.push_str(text);
             }

@@ -21,6 +21,8 @@ pub struct Report {
     pub completion_tokens: u64,
     /// Request sent to first token read.
     pub ttft: Latencies,
+    /// The longest time between two pieces of text, of each answer.
+    pub pause: Latencies,
     /// Request sent to the end of the answer.
     pub total: Latencies,
     /// Start to the end of the last answer.
@@ -46,6 +48,7 @@ impl Report {
             cached_tokens: sum(|reply| reply.cached_tokens),
             completion_tokens: sum(|reply| reply.completion_tokens),
             ttft: Latencies::of(replies.iter().map(|reply| reply.first_token).collect()),
+            pause: Latencies::of(replies.iter().map(|reply| reply.longest_pause).collect()),
             total: Latencies::of(replies.iter().map(|reply| reply.total).collect()),
             elapsed,
             pods: Vec::new(),

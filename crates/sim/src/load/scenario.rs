@@ -58,6 +58,26 @@ impl Scenario {
         }
     }
 
+    /// About ten seconds that show what prefill does to answers under way on the same engine, on 4 engines of
+    /// [`demo_engine`].
+    ///
+    /// Every question is a long text of its own, so nothing is cached: 3,000 tokens are a quarter of a second of computing,
+    /// in which an engine that does both gives nobody a token. Four a second keep two prefill engines busy about half of
+    /// the time.
+    #[must_use]
+    pub fn long_prompts(model: &str) -> Self {
+        Self {
+            groups: 1,
+            users: 36,
+            turns: 1,
+            system_tokens: 16,
+            question_tokens: (2_500, 3_500),
+            answer_tokens: (80, 120),
+            arrivals_per_second: 4.0,
+            ..Self::demo(model)
+        }
+    }
+
     /// The system prompt of each group.
     pub(super) fn system_prompts(&self, seed: u64) -> Vec<String> {
         let root = Rng::new(seed);

@@ -20,7 +20,10 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(30);
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers a claim: status and body.
-pub(in crate::live) async fn serve_claim(transfers: &Transfers, body: &[u8]) -> (StatusCode, Value) {
+pub(in crate::live) async fn serve_claim(
+    transfers: &Transfers,
+    body: &[u8],
+) -> (StatusCode, Value) {
     let claim: Value = serde_json::from_slice(body).unwrap_or_default();
     let number = |name: &str| claim.get(name).and_then(Value::as_u64);
     let (Some(key), Some(digest)) = (number("key"), number("digest")) else {

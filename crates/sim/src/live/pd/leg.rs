@@ -82,7 +82,9 @@ fn prefill(
     request: &Generate,
 ) -> Result<Kind, ApiError> {
     if request.stream || !request.is_one_token() {
-        return Err(refused("a prefill engine generates one token, and no stream"));
+        return Err(refused(
+            "a prefill engine generates one token, and no stream",
+        ));
     }
     let digest = request.digest();
     match connector {
@@ -97,7 +99,9 @@ fn prefill(
         PdConnector::Sglang => {
             let room = room(fields)?;
             let room = transfers.open(room, digest);
-            Ok(Kind::Room(room.ok_or_else(|| refused("the room is in use"))?))
+            Ok(Kind::Room(
+                room.ok_or_else(|| refused("the room is in use"))?,
+            ))
         }
     }
 }
@@ -119,7 +123,9 @@ async fn decode(
                 params["remote_block_ids"][0].as_u64(),
                 params["do_remote_prefill"].as_bool(),
             ) else {
-                return Err(refused("kv_transfer_params do not name a prefill that was done"));
+                return Err(refused(
+                    "kv_transfer_params do not name a prefill that was done",
+                ));
             };
             claim(host, port, key, digest, false).await
         }

@@ -166,7 +166,10 @@ mod tests {
         assert_eq!(transfers.claim(8, 1, NOW).await, Err(NotHere::Unknown));
         assert_eq!(transfers.claim(7, 2, NOW).await, Err(NotHere::OtherPrompt));
         assert_eq!(transfers.claim(7, 1, NOW).await, Ok(()));
-        assert_eq!(transfers.claim(7, 1, NOW).await, Err(NotHere::ClaimedBefore));
+        assert_eq!(
+            transfers.claim(7, 1, NOW).await,
+            Err(NotHere::ClaimedBefore)
+        );
     }
 
     #[tokio::test]
