@@ -87,11 +87,11 @@ impl Pairs {
         scores(&self.router, body).await
     }
 
-    /// How many requests each pod got: p0, d0, p1, d1.
+    /// How many requests each pod got: p0, p1, d0, d1.
     pub(crate) fn asked(&self) -> [usize; 4] {
         let [p0, p1] = &self.prefill;
         let [d0, d1] = &self.decode;
-        [p0, d0, p1, d1].map(|pod| pod.seen().len())
+        [p0, p1, d0, d1].map(|pod| pod.seen().len())
     }
 
     /// Waits until no request is in flight on any pod.

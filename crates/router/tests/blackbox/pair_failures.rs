@@ -310,8 +310,12 @@ async fn j3_another_prefill_pod_of_the_group_stands_in_for_a_dead_one() {
         let pods = [("p0", &dead), ("p0b", &alive), ("d0", &d0), ("d0b", &d1)];
         let router = with(engine, &pods, "").start().await;
         dead.answers(Script::cut());
+        // A prompt of its own each time, or the pods that served the first would get all others.
+        let mut turn = 0;
         while dead.seen().is_empty() {
-            assert_eq!(router.post(COMPLETIONS, completion("x")).await.status, 200);
+            turn += 1;
+            let body = completion(&format!("turn {turn}"));
+            assert_eq!(router.post(COMPLETIONS, body).await.status, 200);
         }
         assert!(!alive.seen().is_empty());
     }
