@@ -61,7 +61,7 @@ impl Attempt<'_> {
             .map_err(|e| self.prefill_failed(e))?
         {
             Prefilled::Done(answer) => answer,
-            Prefilled::Answered(answer) => return Ok(answer),
+            Prefilled::Answered(answer) => return Ok(*answer),
         };
         let params = match self.legs.connector.hands_over_params() {
             true => Some(self.params(&answer)?),
@@ -92,7 +92,7 @@ impl Attempt<'_> {
                 biased;
                 done = leg => match done.map_err(|e| self.prefill_failed(e))? {
                     Prefilled::Done(_) => prefill = None,
-                    Prefilled::Answered(answer) => return Ok(answer),
+                    Prefilled::Answered(answer) => return Ok(*answer),
                 },
                 answer = &mut decode => break answer?,
             }

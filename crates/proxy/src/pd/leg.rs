@@ -20,7 +20,7 @@ pub(super) enum Prefilled {
     /// The pod has done it. Its answer, if that was to be kept.
     Done(Bytes),
     /// The pod said no; its answer is the client's, unless another pair is asked.
-    Answered(Answer),
+    Answered(Box<Answer>),
 }
 
 /// A prefill leg under way. Dropping it cancels it.
@@ -40,13 +40,13 @@ pub(super) async fn prefill(
         let pool = app.upstreams.pool(in_flight.pod());
         let (head, body) = pool.send(&head, &body, None).await?.into_parts();
         if !head.status.is_success() {
-            return Ok(Prefilled::Answered(Answer {
+            return Ok(Prefilled::Answered(Box::new(Answer {
                 head,
                 first: None,
                 body,
                 in_flight,
                 companion: None,
-            }));
+            })));
         }
         let answer = read(body, keep).await?;
         phase.succeeded();
