@@ -311,8 +311,9 @@ def alerts_under_traffic(stack):
         found = {alert["labels"]["alertname"] for alert in stack.ask("alerts")["alerts"]}
         return found if "KthenaRouterNoPodLeft" in found else None
     pending = until("the alert is pending", names)
-    assert not pending & {"KthenaRouterDown", "KthenaRouterConfigSourceDown", "KthenaRouterScrapeFailures", "KthenaRouterPodOverloaded",
-                          "KthenaRouterPrefixCacheNeverHits", "KthenaRouterAccessLogLost"}, pending
+    assert not pending & {"KthenaRouterDown", "KthenaRouterConfigSourceDown", "KthenaRouterScrapeFailures",
+                          "KthenaRouterPodOverloaded", "KthenaRouterPrefixCacheNeverHits",
+                          "KthenaRouterAccessLogLost"}, pending
 
 
 def promtool(*command, stdin=None):
