@@ -1,4 +1,5 @@
-//! The `routerConfiguration` of the ConfigMap: the scheduler's plugins and the validation of tokens.
+//! The `routerConfiguration` of the ConfigMap: the scheduler's plugins, the validation of tokens, and where bindings of
+//! sessions are kept.
 
 use crate::fields::Reader;
 use crate::problem::{Problem, Severity, Sink};
@@ -12,10 +13,25 @@ pub struct RouterConfig {
     /// `scheduler` as written, for the scheduler to read; null when absent. The floats `.nan`, `.inf` and `-.inf` are
     /// the strings `NaN`, `+Inf` and `-Inf`.
     pub scheduler: serde_json::Value,
-    /// `auth`.
+    /// `auth`, when it names a key set: without `jwksUri` tokens are not looked at.
     pub auth: Option<AuthConfig>,
+    /// `sessionSticky`: where bindings of sessions to pods are kept.
+    pub session_store: SessionStore,
     /// Keys without an effect.
     pub warnings: Vec<Problem>,
+}
+
+/// Where bindings of sessions to pods are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SessionStore {
+    /// `backend: memory`, the default: each router has its own.
+    #[default]
+    Memory,
+    /// `backend: redis`: routers share them.
+    Redis {
+        /// `redis.address`, as `host:port`.
+        address: String,
+    },
 }
 
 /// Validation of the clients' tokens.
@@ -119,7 +135,7 @@ impl RouterConfig {
         }
         self.auth = fields.optional("auth").and_then(|auth| read_auth(&auth));
         if let Some(sticky) = fields.optional("sessionSticky") {
-            sticky.without_effect();
+            self.session_store = read_session_store(&sticky).unwrap_or_default();
         }
         fields.finish();
     }
@@ -141,6 +157,20 @@ fn read_auth(at: &Reader<'_>) -> Option<AuthConfig> {
         .and_then(|a| a.list(usize::MAX))
         .unwrap_or_default();
     fields.finish();
+    if jwks_uri.is_empty() {
+        return None;
+    }
+    if !["https://", "http://"]
+        .iter()
+        .any(|s| jwks_uri.starts_with(s))
+    {
+        at.error(format!(
+            "jwksUri {jwks_uri:?} must be an https:// or http:// URL"
+        ));
+    }
+    if issuer.is_empty() {
+        at.error("issuer is required when jwksUri is set: any token of the key set's owner would pass otherwise");
+    }
     let audiences = audiences
         .iter()
         .filter_map(|a| a.string())
@@ -150,5 +180,49 @@ fn read_auth(at: &Reader<'_>) -> Option<AuthConfig> {
         issuer,
         audiences,
         jwks_uri,
+    })
+}
+
+fn read_session_store(at: &Reader<'_>) -> Option<SessionStore> {
+    // The original's messages name the whole path themselves.
+    let error = |message: String| at.sink().add(Severity::Error, at.line(), "", message);
+    let mut fields = at.object()?;
+    let backend = fields
+        .optional("backend")
+        .map_or(Some(""), |backend| backend.string())?;
+    let redis = fields.optional("redis");
+    fields.finish();
+    let mut address = "";
+    if let Some(mut redis) = redis.and_then(|redis| redis.object()) {
+        address = redis
+            .optional("address")
+            .map_or(Some(""), |address| address.string())?;
+        redis.finish();
+    }
+    match backend {
+        "" | "memory" => return Some(SessionStore::Memory),
+        "redis" => {}
+        other => {
+            error(format!(
+                "sessionSticky.backend {other:?} is invalid (use memory or redis)"
+            ));
+            return None;
+        }
+    }
+    if address.is_empty() {
+        error("sessionSticky.redis.address is required when backend is redis".into());
+        return None;
+    }
+    let port = address
+        .rsplit_once(':')
+        .map(|(_, port)| port.parse::<u16>());
+    if !matches!(port, Some(Ok(1..))) || address.contains('/') || address.contains('@') {
+        error(format!(
+            "sessionSticky.redis.address {address:?} is invalid (write host:port)"
+        ));
+        return None;
+    }
+    Some(SessionStore::Redis {
+        address: address.to_owned(),
     })
 }

@@ -7,7 +7,7 @@ mod common;
 use common::{Manifests, route, server};
 use control::resources::ModelServer;
 use control::{Objects, Severity, files};
-use routing::fleet::{Engine, StringMatch, TargetRef};
+use routing::fleet::{Engine, KeySource, StringMatch, TargetRef};
 use routing::pd::Connector;
 use std::path::Path;
 use std::time::Duration;
@@ -47,6 +47,17 @@ fn the_examples_have_no_problems() {
         ]
     );
     assert_eq!(demo.policy.timeout, Some(Duration::from_secs(60)));
+}
+
+#[test]
+fn j2_the_example_of_sessions_has_no_problems() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/session-sticky");
+    let objects = files::load(&example).unwrap();
+    assert_eq!(objects.warnings, []);
+    let sticky = objects.servers[0].policy.session_sticky.as_ref().unwrap();
+    assert_eq!(sticky.sources.len(), 3);
+    let config = example.join("config/routerConfiguration.yaml");
+    assert_eq!(control::RouterConfig::load(&config).unwrap().warnings, []);
 }
 
 #[test]
@@ -104,16 +115,64 @@ fn a_policy_is_unbounded_and_without_pauses_unless_set() {
 
 #[test]
 fn fields_of_later_work_are_read_and_noted() {
-    let text = "  endpoints: []\n  trafficPolicy:\n    sessionSticky:\n      sources: [{type: JWTClaim, name: sub}]\n";
+    let server = one_server("  endpoints: []\n  kvConnector: {}\n");
+    assert_eq!(server.kv_connector, Some(Connector::Http));
+}
+
+#[test]
+fn j2_sessions_are_read_in_the_order_of_their_sources() {
+    let text = "  endpoints: []\n  trafficPolicy:\n    sessionSticky:\n      sources: [{type: Header, name: X-Session}, \
+                {type: Query, name: s}, {type: Cookie, name: SID}, {type: JWTClaim, name: sub}]\n";
     let server = one_server(text);
-    let sticky = server.session_sticky.unwrap();
+    let sticky = server.policy.session_sticky.unwrap();
+    assert_eq!(sticky.affinity, Duration::from_secs(300));
+    let sources = [
+        KeySource::Header("x-session".parse().unwrap()),
+        KeySource::Query("s".into()),
+        KeySource::Cookie("SID".into()),
+        KeySource::Claim("sub".into()),
+    ];
+    assert_eq!(sticky.sources, sources);
     assert_eq!(
-        (sticky.affinity, sticky.sources[0].name.as_str()),
-        (Duration::from_secs(300), "sub")
-    );
-    assert_eq!(
-        server.spec["trafficPolicy"]["sessionSticky"]["sources"][0]["type"],
+        server.spec["trafficPolicy"]["sessionSticky"]["sources"][3]["type"],
         "JWTClaim"
+    );
+    let set = text.replace("sources:", "sessionAffinitySeconds: 7\n      sources:");
+    let sticky = one_server(&set).policy.session_sticky.unwrap();
+    assert_eq!(sticky.affinity, Duration::from_secs(7));
+}
+
+#[test]
+fn j2_sources_that_cannot_be_asked_are_errors() {
+    let said = |sources: &str| {
+        let policy = format!("  trafficPolicy: {{sessionSticky: {{sources: {sources}}}}}\n");
+        let text = server("a", &[]).replace("  endpoints", &(policy + "  endpoints"));
+        Manifests::new(&text).said()
+    };
+    let at = "a.yaml:9: spec.trafficPolicy.sessionSticky.sources";
+    assert_eq!(said("[{type: Query, name: 'a b'}]"), [""; 0]);
+    for (sources, why) in [
+        ("[]", ": Invalid value: 0: should have at least 1 items"),
+        (
+            "[{type: Header, name: 'a b'}]",
+            "[0].name: Invalid value: \"a b\": must be the name of an HTTP header",
+        ),
+        (
+            "[{type: Cookie, name: ''}]",
+            "[0].name: Invalid value: \"\": should be at least 1 chars long",
+        ),
+        ("[{type: Cookie}]", "[0].name: Required value"),
+        (
+            "[{type: cookie, name: a}]",
+            "[0].type: Unsupported value: \"cookie\": supported values: \"Header\", \"Query\", \"Cookie\", \"JWTClaim\"",
+        ),
+    ] {
+        assert_eq!(said(sources), [format!("{at}{why}")], "{sources}");
+    }
+    let many = vec!["{type: Cookie, name: a}"; 17].join(", ");
+    assert_eq!(
+        said(&format!("[{many}]")),
+        [format!("{at}: Too many: 17: must have at most 16 items")]
     );
 }
 

@@ -1,6 +1,7 @@
 //! The routerConfiguration.
 
 use control::RouterConfig;
+use control::router_config::SessionStore;
 use std::path::Path;
 
 fn parse(text: &str) -> Result<RouterConfig, String> {
@@ -79,4 +80,73 @@ fn f1_an_unparsable_file_says_where() {
 #[test]
 fn f1_an_empty_file_is_an_empty_configuration() {
     assert_eq!(parse("# nothing\n").unwrap(), RouterConfig::default());
+}
+
+#[test]
+fn tokens_are_checked_only_with_a_key_set_and_then_the_issuer_is_known() {
+    assert_eq!(
+        parse("auth: {issuer: i, audiences: [a]}").unwrap().auth,
+        None
+    );
+    let prefix = "failed to Unmarshal routerConfiguration: c.yaml:1: auth: ";
+    let error = parse("auth: {jwksUri: 'https://x/keys'}").unwrap_err();
+    assert!(
+        error.starts_with(&format!("{prefix}issuer is required when jwksUri is set")),
+        "{error}"
+    );
+    assert_eq!(
+        parse("auth: {issuer: i, jwksUri: 'file:///keys'}").unwrap_err(),
+        format!("{prefix}jwksUri \"file:///keys\" must be an https:// or http:// URL")
+    );
+}
+
+#[test]
+fn j2_bindings_are_kept_in_memory_unless_told_otherwise() {
+    let store = |text: &str| parse(text).map(|config| config.session_store);
+    for text in [
+        "scheduler: {}",
+        "sessionSticky: {}",
+        "sessionSticky: {backend: memory}",
+        "sessionSticky: {backend: memory, redis: {address: 'unused:1'}}",
+    ] {
+        assert_eq!(store(text), Ok(SessionStore::Memory), "{text}");
+    }
+    let redis = |address: &str| {
+        store(&format!(
+            "sessionSticky: {{backend: redis, redis: {{address: '{address}'}}}}"
+        ))
+    };
+    for address in ["redis:6379", "10.0.0.1:1", "[::1]:6379"] {
+        let wanted = SessionStore::Redis {
+            address: address.into(),
+        };
+        assert_eq!(redis(address), Ok(wanted));
+    }
+    let prefix = "failed to Unmarshal routerConfiguration: c.yaml:1: ";
+    for address in [
+        "redis",
+        "redis:",
+        "redis:0",
+        "redis:x",
+        "redis://h:1",
+        "u:p@h:1",
+    ] {
+        let wanted =
+            format!("{prefix}sessionSticky.redis.address {address:?} is invalid (write host:port)");
+        assert_eq!(redis(address), Err(wanted));
+    }
+    for text in [
+        "sessionSticky: {backend: redis}",
+        "sessionSticky: {backend: redis, redis: {}}",
+    ] {
+        let wanted =
+            format!("{prefix}sessionSticky.redis.address is required when backend is redis");
+        assert_eq!(store(text), Err(wanted), "{text}");
+    }
+    assert_eq!(
+        store("sessionSticky: {backend: etcd}"),
+        Err(format!(
+            "{prefix}sessionSticky.backend \"etcd\" is invalid (use memory or redis)"
+        ))
+    );
 }

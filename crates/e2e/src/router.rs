@@ -282,7 +282,7 @@ fn chat(text: &str) -> String {
 }
 
 /// A port below those that the kernel hands out, so that no socket of another test gets it by chance.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     loop {
         let draw = RandomState::new().build_hasher().finish();
         let port = 18_000 + u16::try_from(draw % 14_000).expect("small");

@@ -1,8 +1,10 @@
 //! What all requests share.
 
 use crate::access_log::{Format, LogWriter};
+use crate::auth::Auth;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, ModelLabel, Text};
+use crate::sticky::Sessions;
 use crate::upstream::Upstreams;
 use arc_swap::ArcSwap;
 use routing::fleet::{Fleet, PodId};
@@ -23,6 +25,8 @@ pub struct Settings {
     /// A real engine sends the head of a stream at once, while the request still waits in its queue. As long as the
     /// head is held, another pod can take over.
     pub head_hold: Option<Duration>,
+    /// Whether responses name the pod that gave them, in `x-kthena-backend-pod`.
+    pub shows_pod: bool,
 }
 
 impl Default for Settings {
@@ -31,6 +35,7 @@ impl Default for Settings {
             max_body: 32 << 20,
             scrape_interval: Duration::from_secs(1),
             head_hold: None,
+            shows_pod: false,
         }
     }
 }
@@ -48,6 +53,10 @@ pub struct App {
     pub metrics: Metrics,
     /// The access log, unless it is off.
     pub access_log: Option<(Format, LogWriter)>,
+    /// The bindings of sessions to pods.
+    pub sessions: Sessions,
+    /// The validation of tokens, unless it is off.
+    pub auth: Option<Arc<Auth>>,
     /// Starting, serving, draining.
     pub lifecycle: Lifecycle,
     fleet: ArcSwap<Fleet>,
@@ -56,7 +65,7 @@ pub struct App {
 }
 
 impl App {
-    /// An application with an empty fleet.
+    /// An application with an empty fleet, for everyone, with its sessions kept in memory.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -70,11 +79,27 @@ impl App {
             upstreams: Upstreams::default(),
             metrics,
             access_log: log,
+            sessions: Sessions::in_memory(),
+            auth: None,
             lifecycle: Lifecycle::default(),
             fleet: ArcSwap::default(),
             fleet_changed: Notify::new(),
             started: Instant::now(),
         }
+    }
+
+    /// The same with its sessions kept elsewhere.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Sessions) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// The same, for clients with a valid token only.
+    #[must_use]
+    pub fn with_auth(mut self, auth: Arc<Auth>) -> Self {
+        self.auth = Some(auth);
+        self
     }
 
     /// The current snapshot. A request takes it once and keeps it to its end.

@@ -1,7 +1,8 @@
 //! Every error that the router itself answers with, and the one place that turns it into a response.
 
+use crate::auth::Denied;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use routing::fleet::ObjectName;
 use routing::request::{Api, BadRequest};
@@ -12,6 +13,9 @@ use serde_json::json;
 /// Why the router did not, or could not, pass a request on.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    /// The client has no valid token.
+    #[error("{0}")]
+    Denied(Denied),
     /// The body cannot be read as a request.
     #[error("{0}")]
     BadRequest(BadRequest),
@@ -72,6 +76,7 @@ impl Refusal {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
+            Self::Denied(_) => StatusCode::UNAUTHORIZED,
             Self::BadRequest(BadRequest::ModelMissing) | Self::Route(_) | Self::NoSuchModel(_) => {
                 StatusCode::NOT_FOUND
             }
@@ -93,6 +98,7 @@ impl Refusal {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Denied(_) => "authentication",
             Self::BadRequest(_)
             | Self::TooLarge { .. }
             | Self::BrokenBody(_)
@@ -142,6 +148,12 @@ impl Refusal {
         response
             .headers_mut()
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Self::Denied(_) = self {
+            // RFC 6750, section 3.
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if matches!(
             self,
             Self::TooLarge { .. } | Self::BrokenBody(_) | Self::StalledBody(_)

@@ -25,21 +25,23 @@ pub(crate) struct Answer {
     pub(crate) companion: Option<Box<Companion>>,
 }
 
-/// Asks the pods in order. Returns the first response that is no reason to ask another pod; if there is none, the last
-/// response that an engine gave.
+/// Asks the pods in order; `tried` others were asked before. Returns the first response that is no reason to ask another
+/// pod; if there is none, the last response that an engine gave.
 pub(crate) async fn forward(
     app: &App,
     server: &ModelServer,
     pods: &[Arc<Pod>],
+    tried: usize,
     head: &Head,
     body: &Payload,
     record: &mut Record,
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
+    let cap = cap(policy).saturating_sub(tried);
     let mut answered = None;
     let mut last_error = String::from("no candidate");
-    for (attempt, pod) in pods.iter().take(cap(policy)).enumerate() {
-        if attempt > 0 && !policy.retry_interval.is_zero() {
+    for (attempt, pod) in pods.iter().take(cap).enumerate() {
+        if attempt + tried > 0 && !policy.retry_interval.is_zero() {
             tokio::time::sleep(policy.retry_interval).await;
         }
         record.attempt(pod);

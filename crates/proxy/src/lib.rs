@@ -6,6 +6,7 @@
 
 pub mod access_log;
 mod app;
+pub mod auth;
 pub mod debug;
 mod error;
 mod forward;
@@ -17,6 +18,7 @@ pub mod rand;
 mod record;
 pub mod relay;
 pub mod scrape;
+pub mod sticky;
 pub mod upkeep;
 pub mod upstream;
 

@@ -163,6 +163,11 @@ impl Record {
         self.prefill = Some(Arc::clone(prefill));
     }
 
+    /// The pod that did the prefill of the last attempt.
+    pub(crate) fn prefill(&self) -> Option<&Arc<Pod>> {
+        self.prefill.as_ref()
+    }
+
     /// The pair whose response goes to the client, after other pairs were tried.
     pub(crate) fn served_by_pair(&mut self, prefill: &Arc<Pod>, decode: &Arc<Pod>) {
         self.served_by(decode);

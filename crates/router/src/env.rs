@@ -16,6 +16,8 @@ pub(crate) struct Environment {
     pub(crate) max_body: usize,
     /// `RESPONSE_HEAD_HOLD`, until the first byte of the body.
     pub(crate) head_hold: Option<Duration>,
+    /// `ROUTER_EXPOSE_BACKEND_POD_HEADER`, false.
+    pub(crate) shows_pod: bool,
     /// `ACCESS_LOG_ENABLED`, `ACCESS_LOG_FORMAT`, `ACCESS_LOG_OUTPUT`; `None` when it is off.
     pub(crate) access_log: Option<(Format, Output)>,
 }
@@ -58,6 +60,7 @@ impl Environment {
             head_hold: parsed(&get, "RESPONSE_HEAD_HOLD", None, |t| {
                 go_duration::parse(t).map(Some).map_err(|e| e.to_string())
             }),
+            shows_pod: boolean(&get, "ROUTER_EXPOSE_BACKEND_POD_HEADER", false),
             access_log: access_log(&get),
         }
     }
@@ -67,6 +70,7 @@ impl Environment {
             max_body: self.max_body,
             scrape_interval: self.scrape_interval,
             head_hold: self.head_hold,
+            shows_pod: self.shows_pod,
         }
     }
 }
@@ -78,12 +82,7 @@ const ABSENT: [(&str, &str); 2] = [
 ];
 
 fn access_log(get: &impl Fn(&str) -> Option<String>) -> Option<(Format, Output)> {
-    // The spellings that Go's strconv.ParseBool knows.
-    let enabled = parsed(get, "ACCESS_LOG_ENABLED", true, |t| match t {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("must be true or false".into()),
-    });
+    let enabled = boolean(get, "ACCESS_LOG_ENABLED", true);
     let format = parsed(get, "ACCESS_LOG_FORMAT", Format::Text, |t| match t {
         "text" => Ok(Format::Text),
         "json" => Ok(Format::Json),
@@ -95,6 +94,15 @@ fn access_log(get: &impl Fn(&str) -> Option<String>) -> Option<(Format, Output)>
         Some(path) => Output::File(path.into()),
     };
     enabled.then_some((format, output))
+}
+
+/// The spellings that Go's strconv.ParseBool knows.
+fn boolean(get: &impl Fn(&str) -> Option<String>, name: &str, default: bool) -> bool {
+    parsed(get, name, default, |t| match t {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("must be true or false".into()),
+    })
 }
 
 fn parsed<T>(
@@ -143,6 +151,7 @@ mod tests {
             ("DRAIN_TIMEOUT", "0s"),
             ("MAX_REQUEST_BODY_BYTES", "1000"),
             ("RESPONSE_HEAD_HOLD", "0s"),
+            ("ROUTER_EXPOSE_BACKEND_POD_HEADER", "true"),
             ("ACCESS_LOG_FORMAT", "json"),
             ("ACCESS_LOG_OUTPUT", "/tmp/x.log"),
         ]);
@@ -150,6 +159,7 @@ mod tests {
         assert_eq!(env.drain_timeout, Duration::ZERO);
         assert_eq!(env.max_body, 1000);
         assert_eq!(env.head_hold, Some(Duration::ZERO));
+        assert!(env.shows_pod && !with(&[]).shows_pod);
         assert_eq!(
             env.access_log,
             Some((Format::Json, Output::File("/tmp/x.log".into())))

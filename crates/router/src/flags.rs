@@ -190,6 +190,8 @@ pub(crate) enum Scenario {
     Prefix,
     /// Prefill and decode on the same pods, then on different ones.
     Pd,
+    /// Pods chosen at random for each request, then for the first request of a session only.
+    Sticky,
 }
 
 #[derive(Debug, Args)]

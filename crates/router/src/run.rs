@@ -2,12 +2,15 @@
 
 use crate::env::Environment;
 use crate::flags::Serve;
-use crate::scheduler::load_scheduler;
+use crate::scheduler::{self, Configured};
 use crate::signals::Signals;
 use crate::sources;
 use anyhow::Context;
+use control::router_config::SessionStore;
 use proxy::access_log::LogWriter;
+use proxy::auth::Auth;
 use proxy::metrics::Metrics;
+use proxy::sticky::Sessions;
 use proxy::{App, debug, front, upkeep};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +30,7 @@ pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
 
 async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let app = build(&flags, &environment)?;
+    let app = build(&flags, &environment).await?;
     let listeners = Listeners::bind(&flags).await?;
     let source = sources::start(&flags, &app).await?;
     tracing::info!(
@@ -36,6 +39,10 @@ async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCod
         flags.metrics_port,
         flags.debug_port,
     );
+
+    if let Some(auth) = app.auth.clone() {
+        tokio::spawn(async move { auth.follow().await });
+    }
     tokio::spawn(upkeep::sweep(Arc::clone(&app)));
     listeners.serve(&app);
 
@@ -43,8 +50,12 @@ async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCod
     Ok(wind_down(&app, environment.drain_timeout, &mut signals).await)
 }
 
-fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<App>> {
-    let scheduler = load_scheduler(&flags.router_config, flags.config_source)?;
+async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<App>> {
+    let Configured {
+        scheduler,
+        auth,
+        session_store,
+    } = scheduler::load(&flags.router_config, flags.config_source)?;
     let metrics = Metrics::new();
     let log = match &environment.access_log {
         None => None,
@@ -54,12 +65,16 @@ fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<App>> {
             Some((*format, writer))
         }
     };
-    Ok(Arc::new(App::new(
-        environment.settings(),
-        scheduler,
-        metrics,
-        log,
-    )))
+    let mut app = App::new(environment.settings(), scheduler, metrics, log);
+    if let SessionStore::Redis { address } = &session_store {
+        let sessions = Sessions::in_redis(address).await;
+        app = app.with_sessions(sessions.map_err(anyhow::Error::msg)?);
+    }
+    if let Some(auth) = auth {
+        let auth = Auth::new(auth.issuer, auth.audiences, &auth.jwks_uri);
+        app = app.with_auth(Arc::new(auth.map_err(anyhow::Error::msg)?));
+    }
+    Ok(Arc::new(app))
 }
 
 /// The three ports, bound before anything else is promised.

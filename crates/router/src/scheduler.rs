@@ -1,38 +1,50 @@
-//! From the routerConfiguration file to a scheduler, with the original's messages.
+//! From the routerConfiguration file to what is built from it, with the original's messages.
 
 use crate::flags::{ConfigSource, DEFAULT_ROUTER_CONFIG};
-use anyhow::{Context, bail};
+use anyhow::Context;
+use control::router_config::{AuthConfig, SessionStore};
 use control::{Problem, RouterConfig, Severity};
 use routing::schedule::{Scheduler, SchedulerConfig};
 use std::path::Path;
 
-/// Reads the configuration and builds the scheduler; warnings go to the log.
+/// What the routerConfiguration says.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    /// With its plugins and nothing recorded.
+    pub(crate) scheduler: Scheduler,
+    /// Whose tokens are accepted, if tokens are looked at.
+    pub(crate) auth: Option<AuthConfig>,
+    /// Where bindings of sessions are kept.
+    pub(crate) session_store: SessionStore,
+}
+
+/// Reads the configuration; warnings go to the log.
 ///
 /// Before manifests a file that is missing at the default path means the chart's defaults: whoever starts the router by
 /// hand need not write one. A file that was named must be there, and so must the ConfigMap of a cluster.
-pub(crate) fn load_scheduler(path: &Path, source: ConfigSource) -> anyhow::Result<Scheduler> {
+pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configured> {
     let by_hand = source == ConfigSource::File && path == Path::new(DEFAULT_ROUTER_CONFIG);
     if by_hand && !path.exists() {
         tracing::warn!(
             "{} is not there: using the default plugins and arguments",
             path.display()
         );
-        return Ok(Scheduler::new(&SchedulerConfig::default()));
+        return Ok(Configured {
+            scheduler: Scheduler::new(&SchedulerConfig::default()),
+            auth: None,
+            session_store: SessionStore::default(),
+        });
     }
     let config = RouterConfig::load(path).context("failed to parse router config")?;
     config.warnings.iter().for_each(|w| tracing::warn!("{w}"));
-    if config
-        .auth
-        .as_ref()
-        .is_some_and(|auth| !auth.jwks_uri.is_empty())
-    {
-        // To serve without the check that the operator asked for would be worse than not to serve.
-        bail!("auth.jwksUri is set, but the validation of tokens is not in this build yet");
-    }
     let (scheduler, warnings) =
         SchedulerConfig::from_value(&config.scheduler).context("failed to Load Scheduler")?;
     warnings.iter().for_each(|w| tracing::warn!("{w}"));
-    Ok(Scheduler::new(&scheduler))
+    Ok(Configured {
+        scheduler: Scheduler::new(&scheduler),
+        auth: config.auth,
+        session_store: config.session_store,
+    })
 }
 
 /// Checks the configuration for `validate`.

@@ -9,3 +9,4 @@ pub mod prompt;
 pub mod request;
 pub mod route;
 pub mod schedule;
+pub mod session;

@@ -48,6 +48,7 @@ const DEFAULTS: PrefixCacheArgs = PrefixCacheArgs {
     max_blocks: 128,
     capacity: 50_000,
     top_k: 5,
+    record_sticky: false,
 };
 
 #[test]
@@ -86,6 +87,23 @@ fn f1_argument_names_are_compared_without_case() {
         ..DEFAULTS
     };
     assert_eq!(prefix_args(args), (expected, vec![]));
+}
+
+#[test]
+fn d6_pinned_requests_are_recorded_only_if_told_so() {
+    let set = PrefixCacheArgs {
+        record_sticky: true,
+        ..DEFAULTS
+    };
+    assert_eq!(prefix_args(json!({"recordSticky": true})), (set, vec![]));
+    assert_eq!(
+        prefix_args(json!({"recordSticky": null})),
+        (DEFAULTS, vec![])
+    );
+    let (args, warnings) = prefix_args(json!({"recordSticky": "yes", "topKMatches": 2}));
+    assert_eq!(args, DEFAULTS);
+    let text = "Failed to unmarshal PrefixCacheArgs, using default values: recordSticky must be true or false, got \"yes\"";
+    assert_eq!(warnings, [(WarningKind::BadArguments, text.to_owned())]);
 }
 
 #[test]

@@ -249,6 +249,30 @@ fn j2_a_bound_pod_that_survives_the_filters_takes_the_request_without_scores() {
     );
 }
 
+#[test]
+fn d6_a_pinned_request_is_recorded_when_the_plugin_was_told_to() {
+    let args = serde_json::json!([{"name": "prefix-cache", "args": {"recordSticky": true}}]);
+    let scheduler = configured(&[], &[("prefix-cache", 1)], args);
+    scheduler.admit(PodId(3));
+    let pin = |text: &str| {
+        let prompt = Prompt::from_text(text);
+        let ask = Ask {
+            model: "m",
+            prompt: &prompt,
+            draw: 0,
+        };
+        let mut seen = Seen::default();
+        let plan = scheduler.pinned(&ask, &pod(3), &mut seen).expect("a plan");
+        assert_eq!(seen.steps, [""; 0], "h2: nothing is scored even so");
+        plan.memo
+    };
+    assert_eq!(pin(""), None);
+    let memo = pin("hello").expect("a memo");
+    scheduler.served(&memo, PodId(3));
+    let (_, seen) = plan(&scheduler, &server(vec![pod(3)]), "hello", 0);
+    assert_eq!(seen.by("prefix-cache"), [100]);
+}
+
 proptest! {
     #[test]
     fn a_plan_is_the_head_of_the_sorted_totals(scores in prop::collection::vec(0u64..6, 1..40), draw in any::<u64>()) {

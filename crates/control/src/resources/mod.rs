@@ -17,7 +17,6 @@ pub use model_route::{ModelRoute, RateLimit, RateUnit};
 pub use model_server::{ModelServer, PodSpec};
 pub use pod::Pod;
 pub use secret::Secret;
-pub use session_sticky::{KeySource, KeySourceType, SessionSticky};
 
 use crate::fields::Reader;
 use crate::node::Node;

@@ -1,7 +1,7 @@
 //! ModelServer: a group of pods that serve one model.
 
 use super::meta::{self, Meta, checked, read_labels};
-use super::session_sticky::{self, SessionSticky};
+use super::session_sticky;
 use crate::fields::{Fields, Reader};
 use crate::names;
 use routing::fleet::{Endpoint, Engine, PdGroup, TrafficPolicy};
@@ -24,10 +24,8 @@ pub struct ModelServer {
     pub pd_group: Option<PdGroup>,
     /// `spec.workloadPort.port`.
     pub port: u16,
-    /// `spec.trafficPolicy` without its sessions.
+    /// `spec.trafficPolicy`.
     pub policy: TrafficPolicy,
-    /// `spec.trafficPolicy.sessionSticky`.
-    pub session_sticky: Option<SessionSticky>,
     /// `spec.kvConnector.type`: how the KV cache goes from prefill to decode, if not in the engine's usual way.
     pub kv_connector: Option<Connector>,
     /// `spec.endpoints`, which stands in for the pods of a cluster.
@@ -80,7 +78,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
     let port = spec
         .required("workloadPort")
         .and_then(|port| read_port(&port));
-    let (policy, session_sticky) = spec
+    let policy = spec
         .optional("trafficPolicy")
         .and_then(|p| read_policy(&p))
         .unwrap_or_default();
@@ -101,7 +99,6 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelServer> {
         pd_group,
         port: port?,
         policy,
-        session_sticky,
         kv_connector,
         pods,
         spec: at.to_json(),
@@ -166,7 +163,7 @@ fn read_port(at: &Reader<'_>) -> Option<u16> {
     port
 }
 
-fn read_policy(at: &Reader<'_>) -> Option<(TrafficPolicy, Option<SessionSticky>)> {
+fn read_policy(at: &Reader<'_>) -> Option<TrafficPolicy> {
     let mut fields = at.object()?;
     let timeout = fields
         .optional("timeout")
@@ -186,11 +183,11 @@ fn read_policy(at: &Reader<'_>) -> Option<(TrafficPolicy, Option<SessionSticky>)
             .unwrap_or(RETRY_INTERVAL);
         retry.finish();
     }
-    let sticky = fields
+    policy.session_sticky = fields
         .optional("sessionSticky")
         .and_then(|s| session_sticky::read(&s));
     fields.finish();
-    Some((policy, sticky))
+    Some(policy)
 }
 
 fn read_connector(at: &Reader<'_>) -> Option<Connector> {

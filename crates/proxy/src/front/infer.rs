@@ -2,26 +2,32 @@
 
 use super::decode::Coding;
 use super::headers::{for_pod, strip_hop_by_hop};
+use super::keep::{Chosen, Outgoing, choose};
 use super::observe::Watcher;
+use super::read::linger;
 use super::{ClientBody, read_body};
 use crate::app::App;
 use crate::error::Refusal;
 use crate::forward::{Answer, forward};
 use crate::record::Record;
 use crate::relay::{RelayBody, Watch};
+use crate::sticky::Session;
 use crate::upstream::{Head, Payload};
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use routing::request::{Api, ModelRequest, extract};
 use routing::route::route;
 use routing::schedule::{Ask, Memo};
+use routing::session::{Claims, KeyParts};
 use std::sync::Arc;
 
 /// Characters of a prompt that count as one token, where no tokenizer is asked.
 const CHARACTERS_PER_TOKEN: u64 = 4;
+/// Names the pod that gave a response, where that is wanted.
+const X_BACKEND_POD: HeaderName = HeaderName::from_static("x-kthena-backend-pod");
 
 /// Answers an inference request.
 pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response<ClientBody> {
@@ -30,10 +36,15 @@ pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response
     let mut record = Record::start(app, api, &mut parts);
     match pass_on(&mut record, parts, body).await {
         Ok(Passed {
-            answer,
+            mut answer,
             watch,
             memo,
         }) => {
+            if record.app.settings.shows_pod
+                && let Ok(name) = HeaderValue::from_str(answer.in_flight.pod().name.name())
+            {
+                answer.head.headers.insert(X_BACKEND_POD, name);
+            }
             record.responding(answer.head.status.as_u16());
             let (head, body) = RelayBody::new(answer, watch, memo, record);
             response(head, body)
@@ -66,6 +77,13 @@ impl Passed {
 
 async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Passed, Refusal> {
     let app = Arc::clone(&record.app);
+    let claims = match authorized(&app, &parts.headers).await {
+        Ok(claims) => claims,
+        Err(refusal) => {
+            linger(body);
+            return Err(refusal);
+        }
+    };
     let body = read_body(body, app.settings.max_body).await?;
     let (plain, coded) = decoded(&parts.headers, &body, app.settings.max_body).await?;
     let request = parse(&parts, &plain)?;
@@ -89,6 +107,16 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
     if routed.server.pods().is_empty() {
         return Err(Refusal::NoPods(routed.server.name.clone()));
     }
+    let key_parts = KeyParts {
+        headers: &parts.headers,
+        query: parts.uri.query(),
+        claims: claims.as_ref(),
+    };
+    // Boxed, as every wait that most requests have not: they do not carry its room.
+    let session = match &routed.server.policy.session_sticky {
+        None => None,
+        Some(sticky) => Box::pin(Session::find(&app, routed.server, sticky, key_parts)).await,
+    };
     if let Some(pods) = routed.server.disaggregated() {
         let job = super::infer_pair::Job {
             routed: &routed,
@@ -96,7 +124,7 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
             request: &request,
             body: &plain,
         };
-        return Box::pin(job.pass_on(record, parts)).await;
+        return Box::pin(job.pass_on(session, record, parts)).await;
     }
     let ask = Ask {
         model: &request.model,
@@ -104,9 +132,7 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         draw: crate::rand::bits(),
     };
     let mut watcher = Watcher::new(&app.metrics, record.model_label());
-    let plan = app
-        .scheduler
-        .plan(&ask, routed.server, &mut watcher)
+    let Chosen { plan, pinned } = choose(&app, &ask, routed.server, session.as_ref(), &mut watcher)
         .map_err(Refusal::Schedule)?;
     watcher.finish();
     record.bound(&routed);
@@ -129,8 +155,37 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         uri: origin_form(&parts.uri),
         headers,
     };
-    let answer = forward(&app, routed.server, &plan.attempts, &head, &payload, record).await?;
-    Ok(Passed::new(answer, hides_usage, plan.memo))
+    let server = routed.server;
+    let (answer, memo) = match session {
+        None => {
+            let answer = forward(&app, server, &plan.attempts, 0, &head, &payload, record).await?;
+            (answer, plan.memo)
+        }
+        Some(session) => {
+            let outgoing = Outgoing {
+                app: &app,
+                server,
+                ask: &ask,
+                head: &head,
+                payload: &payload,
+            };
+            let kept = Box::pin(outgoing.keep(session, &plan.attempts, pinned, record));
+            let (answer, memo) = kept.await?;
+            (answer, memo.or(plan.memo))
+        }
+    };
+    Ok(Passed::new(answer, hides_usage, memo))
+}
+
+/// The claims of the client's token; `None` where tokens are not looked at.
+pub(super) async fn authorized(app: &App, headers: &HeaderMap) -> Result<Option<Claims>, Refusal> {
+    match &app.auth {
+        None => Ok(None),
+        Some(auth) => match Box::pin(auth.check(headers)).await {
+            Ok(claims) => Ok(Some(claims)),
+            Err(denied) => Err(Refusal::Denied(denied)),
+        },
+    }
 }
 
 /// Reads the facts of a request from its plain body.

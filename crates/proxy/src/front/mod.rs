@@ -5,6 +5,7 @@ mod decode;
 mod headers;
 mod infer;
 mod infer_pair;
+mod keep;
 mod listen;
 mod models;
 mod observe;

@@ -59,7 +59,8 @@ pub(crate) async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes,
     })
 }
 
-fn linger(mut body: Incoming) {
+/// Reads on for a while what nobody needs.
+pub(super) fn linger(mut body: Incoming) {
     tokio::spawn(tokio::time::timeout(LINGER, async move {
         while let Some(Ok(_)) = body.frame().await {}
     }));

@@ -1,7 +1,7 @@
 //! From a path to what answers it.
 
 use super::ClientBody;
-use super::infer::infer;
+use super::infer::{authorized, infer};
 use super::models::Listing;
 use crate::app::App;
 use crate::lifecycle::Phase;
@@ -27,7 +27,12 @@ pub async fn serve(
     let mut response = match path {
         "/healthz" => message(StatusCode::OK, "ok"),
         "/readyz" => ready(&app),
-        _ if is_read(&request) && Listing::of(path).is_some() => list(&app, path),
+        _ if is_read(&request) && Listing::of(path).is_some() => {
+            match authorized(&app, request.headers()).await {
+                Ok(_) => list(&app, path),
+                Err(refusal) => refusal.response(Api::of(path)).map(ClientBody::from),
+            }
+        }
         // Boxed: the server moves what it is given several times, and this is several kilobytes.
         _ if path.starts_with("/v1/") => Box::pin(infer(app, request)).await,
         _ => not_found(),

@@ -91,6 +91,13 @@ pub struct ModelLabel {
     pub model: Text,
 }
 
+/// `stage` alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[allow(missing_docs, reason = "the fields are the labels")]
+pub struct StageLabel {
+    pub stage: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 #[allow(missing_docs, reason = "the fields are the labels")]
 pub struct RequestLabels {

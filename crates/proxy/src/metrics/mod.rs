@@ -6,7 +6,7 @@ mod process;
 
 pub use labels::{
     BackendType, Binding, DurationLabels, ModelLabel, PhaseLabels, PluginLabels, RequestLabels,
-    Status, Text, TokenLabels, UpstreamLabels,
+    StageLabel, Status, Text, TokenLabels, UpstreamLabels,
 };
 
 use prometheus_client::encoding::prometheus_text;
@@ -55,6 +55,7 @@ pub struct Metrics {
     pub access_log_lost: Counter,
     pub scrape_failures: Counter,
     pub config_source_up: Gauge,
+    pub sticky_errors: Family<StageLabel, Counter>,
 }
 
 impl Metrics {
@@ -78,6 +79,7 @@ impl Metrics {
             access_log_lost: Counter::default(),
             scrape_failures: Counter::default(),
             config_source_up: Gauge::default(),
+            sticky_errors: Family::default(),
         };
         metrics.register();
         metrics
@@ -159,6 +161,11 @@ impl Metrics {
             "config_source_up",
             "Whether the source of models and pods could be read the last time",
             self.config_source_up.clone(),
+        );
+        r.register(
+            "session_sticky_errors",
+            "Requests scheduled without their session because its store did not answer",
+            self.sticky_errors.clone(),
         );
         let version = ConstGauge::new(1i64);
         let labels = [("version".into(), env!("CARGO_PKG_VERSION").into())];

@@ -74,22 +74,25 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Asks the pairs in order. Returns the first response that is no reason to ask another pair; if there is none, the last
+/// Asks the pairs in order, after a pair of `tried` pods, if there are any, has failed. Returns the first response that is no reason to ask another pair; if there is none, the last
 /// response that an engine gave.
 pub(crate) async fn forward(
     app: &Arc<App>,
     server: &ModelServer,
     plan: &PairPlan,
+    tried: &[Arc<Pod>],
     legs: &Legs<'_>,
     record: &mut Record,
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
     let phases = Phases::new(app, record);
-    let mut failed: SmallVec<[Arc<Pod>; 4]> = SmallVec::new();
+    let mut failed: SmallVec<[Arc<Pod>; 4]> = tried.iter().cloned().collect();
+    let before = usize::from(!tried.is_empty());
+    let left = cap(policy).saturating_sub(before);
     let mut answered = None;
     let mut last = String::from("no candidate");
-    for (number, pair) in plan.pairs.iter().take(cap(policy)).enumerate() {
-        if number > 0 && !policy.retry_interval.is_zero() {
+    for (number, pair) in plan.pairs.iter().take(left).enumerate() {
+        if number + before > 0 && !policy.retry_interval.is_zero() {
             tokio::time::sleep(policy.retry_interval).await;
         }
         let Some(prefill) = pair.prefill_without(&failed) else {

@@ -1,18 +1,29 @@
 //! The demo's fleets: one server, one route.
 
 use super::MODEL;
+use http::HeaderName;
 use routing::fleet::{
-    Endpoint, Engine, Fleet, Load, ModelRoute, ModelServer, ObjectName, PdGroup, Pod, PodIds, Rule,
-    Target, TargetRef, TrafficPolicy,
+    Endpoint, Engine, Fleet, KeySource, Load, ModelRoute, ModelServer, ObjectName, PdGroup, Pod,
+    PodIds, Rule, SessionSticky, Target, TargetRef, TrafficPolicy,
 };
 use routing::pd::Connector;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A fleet of these engines.
 pub(super) fn fleet(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
-    of(server(engines, ids))
+    of(server(engines, ids, None))
+}
+
+/// The same engines, with sessions named by `x-session-id`.
+pub(super) fn sessions(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
+    let sticky = SessionSticky {
+        affinity: Duration::from_secs(300),
+        sources: vec![KeySource::Header(HeaderName::from_static("x-session-id"))],
+    };
+    of(server(engines, ids, Some(sticky)))
 }
 
 /// The same engines, even ones for prefill and odd ones for decode, two neighbours a group.
@@ -23,7 +34,7 @@ pub(super) fn pairs(engines: &[SocketAddr], ids: &PodIds) -> Fleet {
         prefill_labels: role("prefill"),
         decode_labels: role("decode"),
     };
-    of(server(engines, ids).disaggregate(&group, Connector::Nixl))
+    of(server(engines, ids, None).disaggregate(&group, Connector::Nixl))
 }
 
 fn labels(number: usize) -> BTreeMap<String, String> {
@@ -40,7 +51,11 @@ fn labels(number: usize) -> BTreeMap<String, String> {
     .into()
 }
 
-fn server(engines: &[SocketAddr], ids: &PodIds) -> ModelServer {
+fn server(
+    engines: &[SocketAddr],
+    ids: &PodIds,
+    session_sticky: Option<SessionSticky>,
+) -> ModelServer {
     let name = ObjectName::new("default", MODEL);
     let pods = engines
         .iter()
@@ -64,7 +79,10 @@ fn server(engines: &[SocketAddr], ids: &PodIds) -> ModelServer {
         name,
         None,
         Engine::Vllm,
-        TrafficPolicy::default(),
+        TrafficPolicy {
+            session_sticky,
+            ..TrafficPolicy::default()
+        },
         serde_json::Value::Null,
         pods,
     )

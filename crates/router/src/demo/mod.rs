@@ -7,6 +7,7 @@ mod fleet;
 mod pd;
 mod progress;
 mod stack;
+mod sticky;
 
 use crate::flags::{Demo, Scenario as Shown};
 use crate::run::wind_down;
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
             played.stack.stop(PATIENCE).await;
             return Ok(ExitCode::SUCCESS);
         }
-        println!("{}", serving(&played.stack));
+        println!("{}", serving(&played.stack, options.scenario));
         signals.next().await;
         println!();
         let code = wind_down(&played.stack.app, PATIENCE, &mut signals).await;
@@ -71,6 +72,7 @@ async fn play_scenario(options: &Demo) -> anyhow::Result<Played> {
     match options.scenario {
         Shown::Prefix => play_both(options).await,
         Shown::Pd => pd::play_both(options).await,
+        Shown::Sticky => sticky::play_both(options).await,
     }
 }
 
@@ -155,14 +157,18 @@ fn row(name: &str, report: &Report) -> Vec<String> {
     ]
 }
 
-fn serving(stack: &Stack) -> String {
+fn serving(stack: &Stack, shown: Shown) -> String {
     let (url, debug) = (stack.url(), stack.debug_url());
+    let (with, header) = match shown {
+        Shown::Prefix | Shown::Pd => ("the default plugins", ""),
+        Shown::Sticky => ("session sticky", "-i -H 'X-Session-ID: me' "),
+    };
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "Serving on with the default plugins. Base URL for OpenAI clients: {url}/v1\n\n\
-         curl -s {url}/v1/chat/completions -H 'Content-Type: application/json' \\\n  \
+        "Serving on with {with}. Base URL for OpenAI clients: {url}/v1\n\n\
+         curl -s {header}{url}/v1/chat/completions -H 'Content-Type: application/json' \\\n  \
          -d '{{\"model\":\"{MODEL}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n\n\
          metrics  {}/metrics\n\
          pods     {debug}/debug/config_dump/pods\n\n\

@@ -1,6 +1,6 @@
 //! Engines and a router in this process.
 
-use super::fleet::{fleet, pairs};
+use super::fleet::{fleet, pairs, sessions};
 use super::{ENGINES, MODEL};
 use anyhow::Context;
 use proxy::lifecycle::Phase;
@@ -23,6 +23,8 @@ pub(super) enum Layout {
     Alike,
     /// The even ones do prefill, the odd ones decode; two neighbours are a group.
     Pairs,
+    /// All do everything, and requests of one session go to one of them.
+    Sessions,
 }
 
 impl Layout {
@@ -64,7 +66,10 @@ impl Stack {
         }
         let addresses: Vec<_> = engines.iter().map(LiveEngine::address).collect();
         let app = Arc::new(App::new(
-            Settings::default(),
+            Settings {
+                shows_pod: true,
+                ..Settings::default()
+            },
             Scheduler::new(&config),
             Metrics::new(),
             None,
@@ -73,6 +78,7 @@ impl Stack {
         app.adopt(Arc::new(match layout {
             Layout::Alike => fleet(&addresses, &ids),
             Layout::Pairs => pairs(&addresses, &ids),
+            Layout::Sessions => sessions(&addresses, &ids),
         }));
 
         let (inference, metrics, debug_pages) = (

@@ -199,6 +199,31 @@ async fn plays(scenario: &str, parts: &[&str]) {
 }
 
 #[tokio::test]
+async fn j2_demo_shows_what_sessions_change() {
+    let args = ["demo", "--scenario", "sticky", "--for", "4s", "--exit"];
+    let ended = run(PROGRAM, &args).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let row = |name: &str| -> Vec<&str> {
+        let line = ended
+            .out
+            .lines()
+            .find(|l| l.contains(name) && l.contains(" ms "));
+        let cells = line
+            .unwrap_or_else(|| panic!("{name} in {}", ended.out))
+            .split("  ");
+        cells
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect()
+    };
+    let (random, sticky) = (row("at random   "), row("at random, once a session"));
+    assert_eq!((random[2], sticky[2]), ("0", "0"), "no request failed");
+    let pods = |row: &[&str]| row[3].parse::<f64>().unwrap();
+    assert!(pods(&random) > 1.5, "{}", ended.out);
+    assert_eq!(pods(&sticky), 1.0, "{}", ended.out);
+}
+
+#[tokio::test]
 async fn flags_have_help_and_mistakes_are_named() {
     let ended = run(PROGRAM, &["--help"]).await;
     assert_eq!(ended.code, Some(0));

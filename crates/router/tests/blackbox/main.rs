@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod auth;
 mod cluster;
 mod commands;
 mod debug;
@@ -24,6 +25,9 @@ mod reload;
 mod routes;
 mod shutdown;
 mod startup;
+mod sticky;
+mod sticky_pair;
+mod sticky_redis;
 mod streaming;
 mod troubleshooting;
 mod usage;

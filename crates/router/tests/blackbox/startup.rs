@@ -212,10 +212,3 @@ async fn a_port_that_is_taken_is_named_with_its_flag() {
         );
     }
 }
-
-#[tokio::test]
-async fn a_check_of_tokens_that_is_not_there_is_not_left_out_in_silence() {
-    let config = "auth:\n  issuer: i\n  jwksUri: https://keys.example/jwks\n";
-    let said = refused(setup().config(config)).await;
-    assert!(said.starts_with("auth.jwksUri is set"), "{said}");
-}

@@ -10,6 +10,7 @@ mod name;
 mod pod;
 mod route;
 mod server;
+mod sticky;
 
 pub use disaggregated::{Disaggregated, PdGroup, PdRole};
 pub use load::{Gauges, Load};
@@ -18,6 +19,7 @@ pub use pod::{Endpoint, Engine, InFlight, Pod, PodIds};
 pub use prefix_index::PodId;
 pub use route::{ModelRoute, Rule, RuleMatch, StringMatch, Target, TargetRef};
 pub use server::{ModelServer, TrafficPolicy};
+pub use sticky::{KeySource, SessionSticky};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

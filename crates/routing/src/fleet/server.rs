@@ -1,11 +1,11 @@
 //! A group of pods that serve one model.
 
-use super::{Disaggregated, Engine, ObjectName, PdGroup, Pod, PodId};
+use super::{Disaggregated, Engine, ObjectName, PdGroup, Pod, PodId, SessionSticky};
 use crate::pd::Connector;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How requests to a server's pods are bounded and repeated.
+/// How requests to a server's pods are bounded, repeated and kept together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrafficPolicy {
     /// Longest wait of one attempt for its response headers; `None` is unbounded. The body is never bounded.
@@ -14,6 +14,8 @@ pub struct TrafficPolicy {
     pub attempts: Option<u32>,
     /// Pause between two attempts.
     pub retry_interval: Duration,
+    /// What binds requests of one session to one pod; `None` is off.
+    pub session_sticky: Option<SessionSticky>,
 }
 
 /// A ModelServer with the pods that serve right now.

@@ -89,8 +89,8 @@ impl Scheduler {
         Ok(PairPlan { pairs, memo })
     }
 
-    /// The plan for a request that is bound to a pair: that pair alone, without any Score plugin run and with nothing to
-    /// record. `None` when they are no longer of one group, or the Filter plugins drop one of them.
+    /// The plan for a request that is bound to a pair: that pair alone, nothing scored, and nothing to record unless a
+    /// plugin was told to. `None` when they are no longer of one group, or the Filter plugins drop one of them.
     #[must_use]
     pub fn pinned_pair(
         &self,
@@ -102,7 +102,7 @@ impl Scheduler {
     ) -> Option<PairPlan> {
         let group = pods.groups().get(pods.group_of(decode.id)?)?;
         group.iter().find(|pod| pod.id == prefill.id)?;
-        self.pinned(ask, decode, observer)?;
+        let memo = self.pinned(ask, decode, observer)?.memo;
         self.pinned(ask, prefill, observer)?;
         let pair = Pair {
             decode: Arc::clone(decode),
@@ -110,6 +110,6 @@ impl Scheduler {
         };
         let mut pairs = SmallVec::new();
         pairs.push(pair);
-        Some(PairPlan { pairs, memo: None })
+        Some(PairPlan { pairs, memo })
     }
 }

@@ -25,6 +25,12 @@ pub trait ScorePlugin: Debug + Send + Sync {
     /// `rows` is never empty and ascending by pod id; `out` is as long.
     fn score(&self, ask: &Ask<'_>, rows: &[Row<'_>], out: &mut [Score]) -> Verdict;
 
+    /// What is to be recorded of a request that a session binds to a pod, although nothing was scored. Nothing unless the
+    /// plugin was told to.
+    fn pinned(&self, _ask: &Ask<'_>) -> Option<Memo> {
+        None
+    }
+
     /// A pod may get requests from now on.
     fn admit(&self, _pod: PodId) {}
 

@@ -104,8 +104,8 @@ impl Scheduler {
         })
     }
 
-    /// The plan for a request that is bound to a pod: that pod alone, without any Score plugin run and with nothing to
-    /// record. `None` when the Filter plugins drop the pod; the request is then to be planned as any other.
+    /// The plan for a request that is bound to a pod: that pod alone, nothing scored, and nothing to record unless a
+    /// plugin was told to (`recordSticky` of prefix-cache). `None` when the Filter plugins drop the pod; the request is then to be planned as any other.
     #[must_use]
     pub fn pinned(
         &self,
@@ -120,8 +120,13 @@ impl Scheduler {
         let attempts: SmallVec<[_; MAX_ATTEMPTS]> = smallvec![Arc::clone(pod)];
         Some(Plan {
             attempts,
-            memo: None,
+            memo: self.pinned_memo(ask),
         })
+    }
+
+    /// What is to be recorded of a request that was not scored because a session binds it.
+    fn pinned_memo(&self, ask: &Ask<'_>) -> Option<Memo> {
+        self.scores.iter().find_map(|s| s.plugin.pinned(ask))
     }
 
     /// A pod may get requests from now on. To be called before its first request: what is recorded for a pod that was

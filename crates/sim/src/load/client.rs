@@ -1,7 +1,7 @@
 //! One user's HTTP connection.
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderName, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -42,20 +42,29 @@ pub(super) struct Reply {
     pub(super) prompt_tokens: u64,
     pub(super) cached_tokens: u64,
     pub(super) completion_tokens: u64,
+    /// The pod that answered, where the router says so.
+    pub(super) pod: Option<String>,
 }
+
+/// Names a conversation to the router.
+const X_SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
+/// Names the pod to the client.
+const X_BACKEND_POD: HeaderName = HeaderName::from_static("x-kthena-backend-pod");
 
 /// A connection that is kept open between requests.
 #[derive(Debug)]
 pub(super) struct Client {
     authority: String,
+    session: String,
     sender: Option<http1::SendRequest<Full<Bytes>>>,
 }
 
 impl Client {
-    /// `authority` is `host:port`.
-    pub(super) fn new(authority: &str) -> Self {
+    /// `authority` is `host:port`; `session` names what the requests have in common.
+    pub(super) fn new(authority: &str, session: String) -> Self {
         Self {
             authority: authority.to_owned(),
+            session,
             sender: None,
         }
     }
@@ -73,6 +82,7 @@ impl Client {
                 .uri(path)
                 .header(header::HOST, &self.authority)
                 .header(header::CONTENT_TYPE, "application/json")
+                .header(X_SESSION_ID, &self.session)
                 .body(Full::new(body.clone()))
         };
         if let Some(mut sender) = self.sender.take().filter(|sender| !sender.is_closed())
@@ -101,6 +111,8 @@ impl Client {
             .send(Method::POST, "/v1/chat/completions", body)
             .await?;
         let status = response.status();
+        let pod = response.headers().get(X_BACKEND_POD);
+        let pod = pod.and_then(|pod| pod.to_str().ok()).map(str::to_owned);
         let mut body = response.into_body();
         if status != StatusCode::OK {
             let body = body.collect().await?.to_bytes();
@@ -110,6 +122,7 @@ impl Client {
             });
         }
         let mut reading = Reading::default();
+        reading.reply.pod = pod;
         let mut events = Events::default();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {

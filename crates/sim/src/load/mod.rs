@@ -5,7 +5,7 @@
 //! an open loop (Poisson): a slow server does not slow down the users who have yet to come.
 //!
 //! Who asks what, how much and when the first time is decided by the seed alone, so two runs offer the same load; when
-//! later turns come depends on when the answers did.
+//! later turns come depends on when the answers did. Each conversation names itself in the header `x-session-id`.
 
 mod client;
 mod play;

@@ -1,5 +1,6 @@
 //! The run itself.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -52,10 +53,11 @@ pub async fn play(
     let shared = Arc::new(scenario.clone());
     let start = Instant::now();
     let mut users = JoinSet::new();
-    for user in scenario.users(seed) {
+    for (number, user) in scenario.users(seed).into_iter().enumerate() {
         let system = prompts[user.group].clone();
         users.spawn(converse(
             user,
+            number,
             system,
             Arc::clone(&authority),
             Arc::clone(&shared),
@@ -69,12 +71,14 @@ pub async fn play(
         planned: (scenario.users * scenario.turns) as u64,
         ..Progress::default()
     };
-    while let Some(result) = results.recv().await {
+    let mut pods = HashMap::<usize, BTreeSet<String>>::new();
+    while let Some((chat, result)) = results.recv().await {
         so_far.ended += 1;
         match result {
             Ok(reply) => {
                 so_far.prompt_tokens += reply.prompt_tokens;
                 so_far.cached_tokens += reply.cached_tokens;
+                pods.entry(chat).or_default().extend(reply.pod.clone());
                 replies.push(reply);
             }
             Err(error) => {
@@ -91,6 +95,8 @@ pub async fn play(
         .zip(before)
         .map(|(after, before)| after.since(before))
         .collect();
+    let visits: usize = pods.values().map(BTreeSet::len).sum();
+    report.pods_per_chat = visits as f64 / pods.len().max(1) as f64;
     report.pods = PodShare::all(&scenario.engines, &added);
     report
 }
@@ -106,14 +112,15 @@ async fn sums(engines: &[String]) -> Vec<EngineSums> {
 
 async fn converse(
     mut user: User,
+    number: usize,
     system: String,
     authority: Arc<str>,
     scenario: Arc<Scenario>,
     start: Instant,
-    results: mpsc::UnboundedSender<Result<Reply, Failure>>,
+    results: mpsc::UnboundedSender<(usize, Result<Reply, Failure>)>,
 ) {
     sleep_until(start + user.arrives).await;
-    let mut client = Client::new(&authority);
+    let mut client = Client::new(&authority, format!("chat-{number}"));
     let mut messages = vec![json!({"role": "system", "content": system})];
     for turn in 0..scenario.turns {
         if turn > 0 {
@@ -126,7 +133,7 @@ async fn converse(
             .await
             .unwrap_or(Err(Failure::Timeout));
         let answer = result.as_ref().ok().map(|reply| reply.text.clone());
-        let _ = results.send(result);
+        let _ = results.send((number, result));
         let Some(answer) = answer else { return };
         messages.push(json!({"role": "assistant", "content": answer}));
     }

@@ -25,6 +25,8 @@ pub struct Report {
     pub pause: Latencies,
     /// Request sent to the end of the answer.
     pub total: Latencies,
+    /// Pods that a conversation was given to, on average; 0 where the router does not name them.
+    pub pods_per_chat: f64,
     /// Start to the end of the last answer.
     pub elapsed: Duration,
     /// Each engine's part, in the order of [`super::Scenario::engines`].
@@ -50,6 +52,7 @@ impl Report {
             ttft: Latencies::of(replies.iter().map(|reply| reply.first_token).collect()),
             pause: Latencies::of(replies.iter().map(|reply| reply.longest_pause).collect()),
             total: Latencies::of(replies.iter().map(|reply| reply.total).collect()),
+            pods_per_chat: 0.0,
             elapsed,
             pods: Vec::new(),
         }

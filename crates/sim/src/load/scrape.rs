@@ -52,7 +52,7 @@ impl EngineSums {
 
 /// Reads the counters of the engine at `host:port`.
 pub(super) async fn scrape(authority: &str) -> Result<EngineSums, Failure> {
-    let response = Client::new(authority)
+    let response = Client::new(authority, "scrape".to_owned())
         .send(Method::GET, "/metrics", Bytes::new())
         .await?;
     let page = response.into_body().collect().await?.to_bytes();

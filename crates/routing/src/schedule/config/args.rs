@@ -49,22 +49,41 @@ impl<'a> Args<'a> {
             .map(|(_, value)| value)
     }
 
+    /// The truth value of an argument, `None` when it is absent or null.
+    ///
+    /// # Errors
+    ///
+    /// If the value is of another kind, or if the arguments are no mapping at all.
+    pub(in crate::schedule) fn boolean(&self, name: &str) -> Result<Option<bool>, String> {
+        match self.member(name)? {
+            None => Ok(None),
+            Some(value) => match value.as_bool() {
+                Some(truth) => Ok(Some(truth)),
+                None => Err(format!("{name} must be true or false, got {value}")),
+            },
+        }
+    }
+
     /// The integer value of an argument, `None` when it is absent or null. 64.0 is no integer, and neither is "64".
     ///
     /// # Errors
     ///
     /// If the value is of another kind or does not fit, or if the arguments are no mapping at all.
     pub(in crate::schedule) fn integer(&self, name: &str) -> Result<Option<i64>, String> {
-        if !self.0.is_object() {
-            return Err(format!("args must be a mapping, got {}", self.0));
-        }
-        match self.get(name) {
-            None | Some(Value::Null) => Ok(None),
+        match self.member(name)? {
+            None => Ok(None),
             Some(value) => match value.as_i64() {
                 Some(integer) => Ok(Some(integer)),
                 None => Err(format!("{name} must be an integer, got {value}")),
             },
         }
+    }
+
+    fn member(&self, name: &str) -> Result<Option<&'a Value>, String> {
+        if !self.0.is_object() {
+            return Err(format!("args must be a mapping, got {}", self.0));
+        }
+        Ok(self.get(name).filter(|value| !value.is_null()))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::schedule::config::Args;
 use crate::schedule::{
     Arg, Ask, Matches, Memo, Plugin, Row, Score, ScorePlugin, Verdict, WarningKind,
 };
-use prefix_index::{Chain, PodId, PrefixIndex, Recorded};
+use prefix_index::{Chain, Hashes, PodId, PrefixIndex, Recorded};
 use smallvec::{SmallVec, smallvec};
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -31,6 +31,11 @@ pub(super) const PLUGIN: Plugin = Plugin {
             default: "5",
             about: "Pods that get a score other than 0 at most",
         },
+        Arg {
+            name: RECORD_STICKY,
+            default: "false",
+            about: "Whether requests that a session binds to a pod are hashed and recorded, too",
+        },
     ],
     read: |plugin, value, settings, warnings| {
         let args = Args::new(plugin, value, warnings);
@@ -49,6 +54,7 @@ const BLOCK_SIZE: &str = "blockSizeToHash";
 const MAX_BLOCKS: &str = "maxBlocksToMatch";
 const CACHE_SIZE: &str = "maxHashCacheSize";
 const TOP_K: &str = "topKMatches";
+const RECORD_STICKY: &str = "recordSticky";
 
 /// Arguments of prefix-cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,8 @@ pub struct PrefixCacheArgs {
     pub capacity: usize,
     /// Pods that get a score other than 0 at most.
     pub top_k: usize,
+    /// Whether requests that a session binds to a pod are recorded, too.
+    pub record_sticky: bool,
 }
 
 impl Default for PrefixCacheArgs {
@@ -70,6 +78,7 @@ impl Default for PrefixCacheArgs {
             max_blocks: 128,
             capacity: 50_000,
             top_k: 5,
+            record_sticky: false,
         }
     }
 }
@@ -83,6 +92,7 @@ impl PrefixCacheArgs {
             max_blocks: read(MAX_BLOCKS, default.max_blocks)?,
             capacity: read(CACHE_SIZE, default.capacity)?,
             top_k: read(TOP_K, default.top_k)?,
+            record_sticky: args.boolean(RECORD_STICKY)?.unwrap_or_default(),
         })
     }
 }
@@ -108,6 +118,12 @@ impl PrefixCache {
             index: PrefixIndex::new(args.capacity),
         }
     }
+
+    fn hashes(&self, ask: &Ask<'_>) -> Hashes {
+        let mut chain = Chain::new(ask.model, self.args.block_bytes, self.args.max_blocks);
+        ask.prompt.walk(|bytes| chain.push(bytes));
+        chain.finish()
+    }
 }
 
 impl ScorePlugin for PrefixCache {
@@ -117,9 +133,7 @@ impl ScorePlugin for PrefixCache {
 
     /// Matched blocks / hashed blocks × 100, rounded down.
     fn score(&self, ask: &Ask<'_>, rows: &[Row<'_>], out: &mut [Score]) -> Verdict {
-        let mut chain = Chain::new(ask.model, self.args.block_bytes, self.args.max_blocks);
-        ask.prompt.walk(|bytes| chain.push(bytes));
-        let hashes = chain.finish();
+        let hashes = self.hashes(ask);
         if hashes.is_empty() {
             return Verdict::Abstained;
         }
@@ -136,6 +150,15 @@ impl ScorePlugin for PrefixCache {
             blocks,
             best,
         })
+    }
+
+    fn pinned(&self, ask: &Ask<'_>) -> Option<Memo> {
+        if !self.args.record_sticky {
+            return None;
+        }
+        Some(self.hashes(ask))
+            .filter(|hashes| !hashes.is_empty())
+            .map(Memo::Prefix)
     }
 
     fn admit(&self, pod: PodId) {

@@ -1,0 +1,159 @@
+//! The shared store against a real Redis.
+
+use e2e::{Redis, until};
+use proxy::sticky::{Binding, Committed, RedisStore, SessionKey};
+use routing::fleet::ObjectName;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const TTL: Duration = Duration::from_secs(300);
+
+fn key(session: &str) -> SessionKey {
+    SessionKey::new(&ObjectName::new("team", "m"), session.as_bytes())
+}
+
+fn pod(name: &str) -> Binding {
+    Binding {
+        pod: ObjectName::new("team", name),
+        prefill: None,
+    }
+}
+
+fn pair(decode: &str, prefill: &str) -> Binding {
+    Binding {
+        prefill: Some(ObjectName::new("team", prefill)),
+        ..pod(decode)
+    }
+}
+
+#[tokio::test]
+async fn j2_the_layout_in_redis() {
+    let redis = Redis::start().await;
+    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    store
+        .commit(&key("s"), None, &pod("m:p0"), TTL)
+        .await
+        .unwrap();
+    let keys: Vec<String> = redis.ask(&["KEYS", "*"]).await;
+    assert_eq!(keys, [key("s").to_string()]);
+    let fields = async |session: &str| -> BTreeMap<String, String> {
+        redis.ask(&["HGETALL", &key(session).to_string()]).await
+    };
+    let wanted = |pod: &str, prefill: &str| {
+        let fields = [("modelServer", "m"), ("pod", pod), ("prefillPod", prefill)];
+        fields.map(|(k, v)| (k.to_owned(), v.to_owned())).into()
+    };
+    assert_eq!(fields("s").await, wanted("m:p0", ""));
+    let ttl: u64 = redis.ask(&["TTL", &keys[0]]).await;
+    assert!((295..=300).contains(&ttl), "{ttl}");
+    let two = pair("m:d", "m:p");
+    store.commit(&key("pair"), None, &two, TTL).await.unwrap();
+    assert_eq!(fields("pair").await, wanted("m:d", "m:p"));
+    assert_eq!(store.find(&key("pair")).await.unwrap(), Some(two));
+}
+
+#[tokio::test]
+async fn j2_in_redis_the_first_writer_wins_too() {
+    let redis = Redis::start().await;
+    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let s = key("s");
+    let commit = async |replaces: Option<&Binding>, to: &Binding| {
+        store.commit(&s, replaces, to, TTL).await.unwrap()
+    };
+    let (a, b, c) = (pod("a"), pod("b"), pair("a", "x"));
+    assert_eq!(store.find(&s).await.unwrap(), None);
+    assert_eq!(commit(None, &a).await, Committed::Ours);
+    assert_eq!(commit(None, &b).await, Committed::Other(a.clone()));
+    assert_eq!(commit(Some(&b), &c).await, Committed::Other(a.clone()));
+    assert_eq!(store.find(&s).await.unwrap(), Some(a.clone()));
+    assert_eq!(
+        commit(Some(&a), &c).await,
+        Committed::Ours,
+        "who saw it replaces it"
+    );
+    assert_eq!(commit(Some(&a), &b).await, Committed::Other(c.clone()));
+    assert_eq!(commit(Some(&c), &b).await, Committed::Ours);
+    assert_eq!(store.find(&s).await.unwrap(), Some(b));
+}
+
+#[tokio::test]
+async fn j2_in_redis_a_commit_slides_the_end() {
+    let redis = Redis::start().await;
+    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let (s, name) = (key("s"), key("s").to_string());
+    store.commit(&s, None, &pod("a"), TTL).await.unwrap();
+    let _: i64 = redis.ask(&["EXPIRE", &name, "5"]).await;
+    assert!(store.find(&s).await.unwrap().is_some());
+    let ttl: u64 = redis.ask(&["TTL", &name]).await;
+    assert!(ttl <= 5, "looking is not using: {ttl}");
+    store
+        .commit(&s, Some(&pod("a")), &pod("a"), TTL)
+        .await
+        .unwrap();
+    let ttl: u64 = redis.ask(&["TTL", &name]).await;
+    assert!(ttl > 290, "{ttl}");
+    // Another request's attempt does not.
+    let _: i64 = redis.ask(&["EXPIRE", &name, "5"]).await;
+    store.commit(&s, None, &pod("b"), TTL).await.unwrap();
+    let ttl: u64 = redis.ask(&["TTL", &name]).await;
+    assert!(ttl <= 5, "{ttl}");
+}
+
+#[tokio::test]
+async fn j2_what_others_wrote_is_no_reason_to_fail() {
+    let redis = Redis::start().await;
+    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let (s, name) = (key("s"), key("s").to_string());
+    // As the original writes it, and less than that.
+    let _: i64 = redis
+        .ask(&["HSET", &name, "pod", "a/b", "modelServer", "m"])
+        .await;
+    let strange = store.find(&s).await.unwrap().unwrap();
+    assert_eq!(
+        (strange.pod.name(), strange.prefill.as_ref()),
+        ("a/b", None)
+    );
+    let replaced = store
+        .commit(&s, Some(&strange), &pod("a"), TTL)
+        .await
+        .unwrap();
+    assert_eq!(replaced, Committed::Ours);
+    let _: String = redis.ask(&["SET", &name, "no hash"]).await;
+    assert!(store.find(&s).await.is_err());
+    assert!(store.commit(&s, None, &pod("a"), TTL).await.is_err());
+}
+
+#[tokio::test]
+async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
+    let mut redis = Redis::start().await;
+    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let s = key("s");
+    redis.freeze();
+    let late = store.find(&s).await.unwrap_err().to_string();
+    assert_eq!(late, "no answer within 50 ms");
+    redis.thaw();
+    until("the store answers again", async || {
+        store.find(&s).await.ok()
+    })
+    .await;
+    redis.kill().await;
+    assert!(store.find(&s).await.is_err());
+    assert!(store.commit(&s, None, &pod("a"), TTL).await.is_err());
+    redis.again().await;
+    let bound = async || store.commit(&s, None, &pod("a"), TTL).await.ok();
+    let bound = until("the store connects again", bound).await;
+    assert_eq!(
+        bound,
+        Committed::Ours,
+        "a fresh Redis does not know the script"
+    );
+}
+
+#[tokio::test]
+async fn j2_without_redis_there_is_no_store() {
+    let mut redis = Redis::start().await;
+    let address = redis.address();
+    redis.kill().await;
+    let why = RedisStore::connect(&address).await.unwrap_err();
+    assert!(why.starts_with("redis ping for session sticky: "), "{why}");
+}
