@@ -6,6 +6,7 @@
 use crate::go_duration;
 use crate::node::{Node, Value};
 use crate::problem::{Severity, Sink};
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -45,6 +46,16 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn to_json(&self) -> serde_json::Value {
         self.node.to_json()
+    }
+
+    /// The value is not allowed, which `detail` explains. `value` is shown: it must not be a secret.
+    pub(crate) fn invalid(&self, value: impl fmt::Display, detail: &str) {
+        self.error(format!("Invalid value: {value}: {detail}"));
+    }
+
+    /// The value must not be empty.
+    pub(crate) fn missing(&self, detail: &str) {
+        self.error(format!("Required value: {detail}"));
     }
 
     pub(crate) fn error(&self, message: impl Into<String>) {
@@ -221,6 +232,8 @@ impl<'a> Fields<'a> {
     /// The field, if it is set.
     pub(crate) fn optional(&mut self, name: &'static str) -> Option<Reader<'a>> {
         self.asked.push(name);
+        #[cfg(test)]
+        self.sink.note_asked(&self.path_of(name));
         let (_, node) = self.entries.iter().find(|(key, _)| key == name)?;
         (node.value != Value::Null).then(|| Reader {
             node,
@@ -229,8 +242,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The field, or an error with this text if it is not set.
-    pub(crate) fn required_or(&mut self, name: &'static str, message: &str) -> Option<Reader<'a>> {
+    /// The field, or an error that ends with this text if it is not set.
+    pub(crate) fn required_or(&mut self, name: &'static str, detail: &str) -> Option<Reader<'a>> {
+        self.required_with(name, &format!("Required value: {detail}"))
+    }
+
+    fn required_with(&mut self, name: &'static str, message: &str) -> Option<Reader<'a>> {
         let field = self.optional(name);
         if field.is_none() {
             let line = self
@@ -246,7 +263,7 @@ impl<'a> Fields<'a> {
 
     /// The field, or an error if it is not set.
     pub(crate) fn required(&mut self, name: &'static str) -> Option<Reader<'a>> {
-        self.required_or(name, "Required value")
+        self.required_with(name, "Required value")
     }
 
     /// Knows the fields without reading them.

@@ -11,6 +11,8 @@
 //! - [`resources`] holds the kinds and every rule that a manifest must keep. All that is wrong is collected as
 //!   [`Problem`]s with file, line and field, not only the first.
 //! - [`snapshot`] turns objects into the next fleet and keeps the pods that did not change.
+//! - [`crd`] describes the kinds to a cluster, [`admission`] judges objects before a cluster stores them: by the same
+//!   rules, in the same words.
 //! - [`router_config`] reads the routerConfiguration of the ConfigMap.
 //!
 //! # Invariants
@@ -20,7 +22,9 @@
 //! - **No input panics, and memory is bounded** whatever the files hold.
 //! - **No value of a Secret is kept, logged or shown.**
 
+pub mod admission;
 mod cluster;
+pub mod crd;
 mod fields;
 pub mod files;
 pub mod go_duration;

@@ -40,6 +40,32 @@ pub(crate) fn check_namespace(text: &str) -> Result<(), String> {
     }
 }
 
+/// How a syntax is checked: the error is a whole message.
+pub(crate) type Check = fn(&str) -> Result<(), String>;
+
+/// An API group: empty for the core group, otherwise a subdomain.
+pub(crate) fn check_group(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        Ok(())
+    } else {
+        check_object_name(text)
+    }
+}
+
+/// A kind: letters, digits and inner dashes, a letter first, at most 63 characters.
+pub(crate) fn check_kind(text: &str) -> Result<(), String> {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if text.len() <= 63 && starts && text.bytes().all(inner) && !text.ends_with('-') {
+        Ok(())
+    } else {
+        Err(invalid(
+            text,
+            "must consist of alphanumeric characters or '-', start with a letter and end with an alphanumeric character",
+        ))
+    }
+}
+
 /// The name of an endpoint: it becomes a part of the pod's name, so the separators `/` and `:` are out.
 pub(crate) fn check_endpoint_name(text: &str) -> Result<(), String> {
     if text.len() <= 253 && is_qualified(text) {

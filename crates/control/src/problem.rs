@@ -101,6 +101,9 @@ pub(crate) struct Sink {
     file: Arc<str>,
     in_cluster: bool,
     found: RefCell<Vec<Problem>>,
+    /// Paths of all fields that were asked for.
+    #[cfg(test)]
+    asked: RefCell<std::collections::BTreeSet<String>>,
 }
 
 impl Sink {
@@ -109,6 +112,8 @@ impl Sink {
             file,
             in_cluster: false,
             found: RefCell::default(),
+            #[cfg(test)]
+            asked: RefCell::default(),
         }
     }
 
@@ -123,6 +128,17 @@ impl Sink {
     /// Whether the object comes from a cluster, where pods are found by their labels.
     pub(crate) fn in_cluster(&self) -> bool {
         self.in_cluster
+    }
+
+    #[cfg(test)]
+    pub(crate) fn note_asked(&self, path: &str) {
+        self.asked.borrow_mut().insert(path.to_owned());
+    }
+
+    /// Paths of all fields that were asked for, whether they were there or not.
+    #[cfg(test)]
+    pub(crate) fn asked(&self) -> std::collections::BTreeSet<String> {
+        self.asked.borrow().clone()
     }
 
     pub(crate) fn file(&self) -> &Arc<str> {

@@ -3,7 +3,7 @@
 
     run.py --router PATH [--only TEXT]
 
-Needs Python 3.11 with the packages openai and httpx[http2], and curl. Starts two simulated engines and the router with a
+Needs Python 3.11 with the packages openai, httpx[http2] and trustme, and curl. Starts two simulated engines and the router with a
 directory of manifests, all on free ports of loopback, and talks to it as users do: with curl, with OpenAI's library and
 with httpx over HTTP/2. One line per check; the last line is `N passed, N failed`. Exit code 0, or 1 if a check failed.
 """
@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import ssl
 import threading
 import time
 import urllib.request
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import httpx
 import openai
+import trustme
 
 PATIENCE = 30.0  # seconds, for anything that must come
 API = "networking.serving.volcano.sh/v1alpha1"
@@ -110,6 +112,13 @@ def manifests(engine_ports):
                          route("renamed", MODEL, "renamed"), route("as-is", ENGINE_MODEL, "as-is")])
 
 
+class Secured:
+    """Where the router is reached over TLS."""
+
+    def __init__(self, url):
+        self.url = url
+
+
 class Stack:
     def __init__(self, router, folder):
         self.parts = []
@@ -121,17 +130,30 @@ class Stack:
             config = folder / "config.yml.txt"
             config.write_text("scheduler:\n  plugins:\n    Filter: {enabled: [least-request]}\n    Score:\n      enabled:\n"
                               "      - {name: prefix-cache, weight: 1}\n      - {name: least-request, weight: 1}\n")
-            port, metrics, debug = free_ports(3)
-            self.router = self._start(router, "--config-source=file", "--config-dir", str(folder), "--router-config",
-                                      str(config), "--port", str(port), "--metrics-port", str(metrics),
-                                      "--debug-port", str(debug), env={"METRICS_SCRAPE_INTERVAL": "200ms"})
-            self.router.said("serving on port")
+            self.router, port, metrics = self._route(router, folder, config)
             self.url, self.metrics = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics}/metrics"
             until("the router is ready", self._ready)
+            self.authority, certificate, key = folder / "ca.crt", folder / "tls.crt", folder / "tls.key"
+            authority = trustme.CA()
+            authority.cert_pem.write_to_path(str(self.authority))
+            pair = authority.issue_cert("localhost")
+            pair.cert_chain_pems[0].write_to_path(str(certificate))
+            pair.private_key_pem.write_to_path(str(key))
+            _, port, _ = self._route(router, folder, config, "--tls-cert", str(certificate), "--tls-key", str(key))
+            self.tls = Secured(f"https://localhost:{port}")
+            until("the router with TLS is ready", lambda: curl_or_none(self, "/readyz"))
         except BaseException:
             self.stop()
             raise
         self.openai = openai.OpenAI(base_url=self.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE)
+
+    def _route(self, router, folder, config, *more):
+        port, metrics, debug = free_ports(3)
+        process = self._start(router, "--config-source=file", "--config-dir", str(folder), "--router-config", str(config),
+                              "--port", str(port), "--metrics-port", str(metrics), "--debug-port", str(debug), *more,
+                              env={"METRICS_SCRAPE_INTERVAL": "200ms"})
+        process.said("serving on port")
+        return process, port, metrics
 
     def _start(self, *command, env=None):
         self.parts.append(Process(*command, env=env))
@@ -226,6 +248,34 @@ def curl_http2_prior_knowledge(stack):
     status, version, text = curl(stack, "/v1/chat/completions", "--http2-prior-knowledge", body=chat_body())
     equal((status, version), (200, "2"))
     assert json.loads(text)["choices"]
+
+
+def curl_or_none(stack, path):
+    try:
+        answer = curl_tls(stack, path)
+    except AssertionError:
+        return None
+    return answer if answer[0] == 200 else None
+
+
+def curl_tls(stack, path, *options, **more):
+    return curl(stack.tls, path, "--cacert", str(stack.authority), *options, **more)
+
+
+@check
+def curl_tls_http2_by_alpn(stack):
+    features = subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
+    status, version, text = curl_tls(stack, "/v1/chat/completions", body=chat_body())
+    equal((status, version), (200, "2" if "HTTP2" in features else "1.1"))
+    assert json.loads(text)["choices"]
+
+
+@check
+def curl_tls_http1_and_old_tls(stack):
+    for options in (["--http1.1"], ["--http1.1", "--tls-max", "1.2"], ["--http1.1", "--tlsv1.3"]):
+        status, version, text = curl_tls(stack, "/v1/chat/completions", *options, body=chat_body())
+        equal((status, version), (200, "1.1"))
+        assert json.loads(text)["choices"]
 
 
 @check
@@ -372,6 +422,17 @@ def httpx_http2_many_on_one_connection(stack):
             posts = (client.post("/v1/chat/completions", content=chat_body(f"Number {n}")) for n in range(30))
             return await asyncio.gather(*posts)
     equal([a.status_code for a in asyncio.run(play())], [200] * 30)
+
+
+@check
+def openai_over_tls(stack):
+    trust = ssl.create_default_context(cafile=str(stack.authority))
+    with httpx.Client(http2=True, verify=trust, timeout=PATIENCE) as client:
+        api = openai.OpenAI(base_url=stack.tls.url + "/v1", api_key="none", max_retries=0, http_client=client)
+        question = [{"role": "user", "content": "Say hello."}]
+        with api.chat.completions.create(model=MODEL, messages=question, max_tokens=8, stream=True) as stream:
+            equal(stream.response.http_version, "HTTP/2")
+            assert sum(len(part.choices[0].delta.content or "") for part in stream) > 0
 
 
 @check

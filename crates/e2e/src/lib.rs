@@ -27,7 +27,9 @@ mod program;
 mod redis;
 mod router;
 mod script;
+mod scripted_api;
 mod setup;
+mod tls;
 mod wait;
 
 pub use api_server::{
@@ -43,5 +45,7 @@ pub use program::{Ended, run};
 pub use redis::Redis;
 pub use router::{Output, Router};
 pub use script::{Gate, Script, Stream, chat_answer, event, usage_event};
+pub use scripted_api::{Exchange, ScriptedApi};
 pub use setup::Setup;
+pub use tls::{CertificateAuthority, TLS_VERSIONS, TlsClient};
 pub use wait::{PATIENCE, until, within};

@@ -105,6 +105,14 @@ impl Router {
         for (flag, value) in usual.into_iter().filter(|(flag, _)| given(flag).is_none()) {
             command.args([flag, value]);
         }
+        // Off unless a test is about it: it has a port of its own.
+        if !setup
+            .flags
+            .iter()
+            .any(|f| f.starts_with("--enable-webhook"))
+        {
+            command.arg("--enable-webhook=false");
+        }
         let port = |flag: &str, free: &String| {
             let text = given(flag).map_or(free, |at| &setup.flags[at + 1]);
             text.parse().expect("a port")

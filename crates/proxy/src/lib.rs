@@ -19,6 +19,7 @@ mod record;
 pub mod relay;
 pub mod scrape;
 pub mod sticky;
+pub mod tls;
 pub mod upkeep;
 pub mod upstream;
 

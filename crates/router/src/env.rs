@@ -1,5 +1,6 @@
 //! The environment variables, read here and nowhere else.
 
+use crate::flags::go_bool;
 use control::go_duration;
 use proxy::Settings;
 use proxy::access_log::{Format, Output};
@@ -18,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) head_hold: Option<Duration>,
     /// `ROUTER_EXPOSE_BACKEND_POD_HEADER`, false.
     pub(crate) shows_pod: bool,
+    /// `POD_NAMESPACE`: the namespace that the router runs in.
+    pub(crate) pod_namespace: Option<String>,
     /// `ACCESS_LOG_ENABLED`, `ACCESS_LOG_FORMAT`, `ACCESS_LOG_OUTPUT`; `None` when it is off.
     pub(crate) access_log: Option<(Format, Output)>,
 }
@@ -61,6 +64,7 @@ impl Environment {
                 go_duration::parse(t).map(Some).map_err(|e| e.to_string())
             }),
             shows_pod: boolean(&get, "ROUTER_EXPOSE_BACKEND_POD_HEADER", false),
+            pod_namespace: get("POD_NAMESPACE").filter(|namespace| !namespace.is_empty()),
             access_log: access_log(&get),
         }
     }
@@ -96,13 +100,8 @@ fn access_log(get: &impl Fn(&str) -> Option<String>) -> Option<(Format, Output)>
     enabled.then_some((format, output))
 }
 
-/// The spellings that Go's strconv.ParseBool knows.
 fn boolean(get: &impl Fn(&str) -> Option<String>, name: &str, default: bool) -> bool {
-    parsed(get, name, default, |t| match t {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("must be true or false".into()),
-    })
+    parsed(get, name, default, go_bool)
 }
 
 fn parsed<T>(

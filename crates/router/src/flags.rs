@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::absent::Absent;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Run a simulated inference engine.
     SimEngine(SimEngine),
+    /// Print the CustomResourceDefinitions, ready for `kubectl apply -f -`.
+    Crds,
     /// Play chat traffic against four simulated engines, once without what the router is for and once with it.
     Demo(Demo),
 }
@@ -61,7 +63,7 @@ pub(crate) struct Serve {
     /// Directory of manifests (.yaml, .yml, .json) for --config-source=file.
     #[arg(long, default_value = "/etc/kthena/resources")]
     pub(crate) config_dir: PathBuf,
-    /// How often the directory is looked at.
+    /// How often the directory, and the files of --tls-cert and --tls-key, are looked at.
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub(crate) config_sync_period: Duration,
     /// The only namespace to look at with --config-source=kubernetes; all of them unless set.
@@ -80,11 +82,47 @@ pub(crate) struct Serve {
     /// The routerConfiguration file. Read at the start only.
     #[arg(long, default_value = DEFAULT_ROUTER_CONFIG)]
     pub(crate) router_config: PathBuf,
+    /// Certificate chain in PEM for the inference port, which then speaks TLS only. Read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key in PEM of --tls-cert.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) webhook: WebhookFlags,
     /// Verbosity of the log: 0 to 2 usual, 4 and above each plugin's scores for each request.
     #[arg(short = 'v', long = "v", default_value_t = 0, value_name = "N")]
     pub(crate) verbosity: u8,
     #[command(flatten)]
     pub(crate) absent: Absent,
+}
+
+/// Flags of the admission webhook, which is served with --config-source=kubernetes only.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WebhookFlags {
+    /// Serve the admission webhook. `--enable-webhook=false` turns it off.
+    #[arg(long, default_value_t = true, value_parser = go_bool, action = ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) enable_webhook: bool,
+    /// Port for the admission webhook, HTTPS.
+    #[arg(long, default_value_t = 8443)]
+    pub(crate) webhook_port: u16,
+    /// Certificate chain in PEM for the webhook, used if the Secret does not exist.
+    #[arg(long, default_value = "/etc/tls/tls.crt", value_name = "FILE")]
+    pub(crate) webhook_tls_cert_file: PathBuf,
+    /// Private key in PEM of --webhook-tls-cert-file.
+    #[arg(long, default_value = "/etc/tls/tls.key", value_name = "FILE")]
+    pub(crate) webhook_tls_private_key_file: PathBuf,
+    /// Secret of the webhook's certificate; made if neither it nor the files exist.
+    #[arg(
+        long,
+        default_value = "kthena-router-webhook-certs",
+        value_name = "NAME"
+    )]
+    pub(crate) cert_secret_name: String,
+    /// Service by which the API server reaches the webhook: the name in a certificate that is made.
+    #[arg(long, default_value = "kthena-router-webhook", value_name = "NAME")]
+    pub(crate) webhook_service_name: String,
 }
 
 /// Where the chart mounts the configuration.
@@ -213,6 +251,15 @@ pub(crate) struct Demo {
     pub(crate) seed: u64,
 }
 
+/// The spellings that Go's strconv.ParseBool knows.
+pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("must be true or false".into()),
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     control::go_duration::parse(text).map_err(|e| e.to_string())
 }
@@ -252,8 +299,40 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_in_every_spelling_of_go() {
+        for (spelling, on) in [
+            ("--enable-webhook", true),
+            ("--enable-webhook=true", true),
+            ("--enable-webhook=T", true),
+            ("--enable-webhook=false", false),
+            ("--enable-webhook=0", false),
+        ] {
+            let serve = Cli::parse_from(["kthena-router", spelling]).serve;
+            assert_eq!(serve.webhook.enable_webhook, on, "{spelling}");
+        }
+        let wrong = Cli::try_parse_from(["kthena-router", "--enable-webhook=maybe"]);
+        assert!(wrong.is_err());
+    }
+
+    #[test]
     fn defaults_are_those_of_the_original() {
         let serve = Cli::parse_from(["kthena-router"]).serve;
+        let webhook = &serve.webhook;
+        assert!(webhook.enable_webhook);
+        assert_eq!(webhook.webhook_port, 8443);
+        assert_eq!(
+            (
+                &webhook.webhook_tls_cert_file,
+                &webhook.webhook_tls_private_key_file
+            ),
+            (
+                &PathBuf::from("/etc/tls/tls.crt"),
+                &PathBuf::from("/etc/tls/tls.key")
+            )
+        );
+        assert_eq!(webhook.cert_secret_name, "kthena-router-webhook-certs");
+        assert_eq!(webhook.webhook_service_name, "kthena-router-webhook");
+        assert_eq!((&serve.tls_cert, &serve.tls_key), (&None, &None));
         assert_eq!(
             (serve.port, serve.metrics_port, serve.debug_port),
             (8080, 9090, 15000)

@@ -1,6 +1,7 @@
 //! `kthena-router`: sends requests that share a prompt prefix to the pod that recently served that prefix.
 
 mod absent;
+mod crds;
 mod demo;
 mod env;
 mod explain;
@@ -16,6 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod webhook;
 
 use clap::Parser;
 use flags::{Cli, Command};
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Some(Command::Validate(options)) => validate::run(&options),
         Some(Command::Explain(options)) => explain::run(&options),
         Some(Command::SimEngine(options)) => sim_engine::run(options),
+        Some(Command::Crds) => crds::run(),
         Some(Command::Demo(options)) => demo::run(&options),
     };
     match result {

@@ -1,16 +1,18 @@
 //! Serving: from flags and files to listeners, and the way down.
 
 use crate::env::Environment;
-use crate::flags::Serve;
+use crate::flags::{ConfigSource, Serve};
 use crate::scheduler::{self, Configured};
 use crate::signals::Signals;
 use crate::sources;
-use anyhow::Context;
+use crate::webhook;
+use anyhow::{Context, bail};
 use control::router_config::SessionStore;
 use proxy::access_log::LogWriter;
 use proxy::auth::Auth;
 use proxy::metrics::Metrics;
 use proxy::sticky::Sessions;
+use proxy::tls::{Certificate, CertificateFiles, Tls};
 use proxy::{App, debug, front, upkeep};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +22,9 @@ use tokio::net::TcpListener;
 /// Serves until a signal ends it.
 pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
     flags.absent.check()?;
+    if flags.tls_cert.is_some() != flags.tls_key.is_some() {
+        bail!("tls-cert and tls-key must be specified together");
+    }
     let environment = Environment::read();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -31,6 +36,7 @@ pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
 async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let app = build(&flags, &environment).await?;
+    let tls = inference_tls(&flags).await?;
     let listeners = Listeners::bind(&flags).await?;
     let source = sources::start(&flags, &app).await?;
     tracing::info!(
@@ -44,7 +50,7 @@ async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCod
         tokio::spawn(async move { auth.follow().await });
     }
     tokio::spawn(upkeep::sweep(Arc::clone(&app)));
-    listeners.serve(&app);
+    listeners.serve(&app, tls, &flags, &environment);
 
     signals.next().await;
     Ok(wind_down(&app, environment.drain_timeout, &mut signals).await)
@@ -77,26 +83,52 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
     Ok(Arc::new(app))
 }
 
-/// The three ports, bound before anything else is promised.
+/// TLS for the inference port, if it is asked for, with a certificate that follows its files.
+async fn inference_tls(flags: &Serve) -> anyhow::Result<Option<Tls>> {
+    let (Some(certificate), Some(key)) = (flags.tls_cert.clone(), flags.tls_key.clone()) else {
+        return Ok(None);
+    };
+    let files = CertificateFiles { certificate, key };
+    let served = Arc::new(Certificate::default());
+    let content = files.load(&served).await.context("--tls-cert, --tls-key")?;
+    let tls = Tls::new(Arc::clone(&served))?;
+    tokio::spawn(files.follow(content, served, flags.config_sync_period));
+    Ok(Some(tls))
+}
+
+/// The ports, bound before anything else is promised.
 struct Listeners {
     inference: TcpListener,
     metrics: TcpListener,
     debug: TcpListener,
+    /// With a cluster only.
+    webhook: Option<TcpListener>,
 }
 
 impl Listeners {
     async fn bind(flags: &Serve) -> anyhow::Result<Self> {
+        let in_cluster = flags.config_source == ConfigSource::Kubernetes;
+        let webhook = &flags.webhook;
         Ok(Self {
+            webhook: match in_cluster && webhook.enable_webhook {
+                true => Some(bind("--webhook-port", webhook.webhook_port, false).await?),
+                false => None,
+            },
             inference: bind("--port", flags.port, false).await?,
             metrics: bind("--metrics-port", flags.metrics_port, false).await?,
             debug: bind("--debug-port", flags.debug_port, true).await?,
         })
     }
 
-    fn serve(self, app: &Arc<App>) {
+    fn serve(self, app: &Arc<App>, tls: Option<Tls>, flags: &Serve, environment: &Environment) {
+        if let Some(listener) = self.webhook {
+            let namespace = environment.pod_namespace.clone();
+            tokio::spawn(webhook::run(listener, flags.webhook.clone(), namespace));
+        }
         tokio::spawn(front::serve_clients(
             Arc::clone(app),
             self.inference,
+            tls,
             front::serve,
         ));
         tokio::spawn(front::serve_operators(
@@ -128,18 +160,26 @@ async fn bind(flag: &str, port: u16, loopback: bool) -> anyhow::Result<TcpListen
 /// Lets requests under way end. A second signal ends the process at once.
 pub(crate) async fn wind_down(app: &App, limit: Duration, signals: &mut Signals) -> ExitCode {
     tracing::info!("draining: no longer ready, waiting up to {limit:?} for requests under way");
-    tokio::select! {
-        left = app.lifecycle.drain(limit) => {
-            if left == 0 {
-                tracing::info!("drained");
-                return ExitCode::SUCCESS;
-            }
-            tracing::warn!(
-                "Drain timeout exceeded after {}s: {left} requests still inflight, force-closing",
-                limit.as_secs()
-            );
+    let left = tokio::select! {
+        left = app.lifecycle.drain(limit) => Some(left),
+        () = signals.next() => None,
+    };
+    ended(left, limit)
+}
+
+/// Says how a drain ended: with so many requests left, or by a signal.
+fn ended(left: Option<usize>, limit: Duration) -> ExitCode {
+    let why = match left {
+        Some(0) => {
+            tracing::info!("drained");
+            return ExitCode::SUCCESS;
         }
-        () = signals.next() => tracing::warn!("second signal: ending at once"),
-    }
+        Some(left) => format!(
+            "Drain timeout exceeded after {}s: {left} requests still inflight, force-closing",
+            limit.as_secs()
+        ),
+        None => "second signal: ending at once".to_owned(),
+    };
+    tracing::warn!("{why}");
     ExitCode::FAILURE
 }

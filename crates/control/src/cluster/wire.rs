@@ -1,5 +1,6 @@
 //! Objects as the API server sends them. Only what is needed is taken out of the JSON; the rest is skipped while reading.
 
+pub(super) use crate::resources::Kind;
 use crate::resources::{API_VERSION, DEFAULT_NAMESPACE, Pod};
 use kube::Resource;
 use kube::api::ObjectMeta;
@@ -10,38 +11,6 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// The custom resources that are watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
-    ModelServer,
-    ModelRoute,
-    ExternalModelProvider,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 3] = [
-        Self::ModelServer,
-        Self::ModelRoute,
-        Self::ExternalModelProvider,
-    ];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::ModelServer => "ModelServer",
-            Self::ModelRoute => "ModelRoute",
-            Self::ExternalModelProvider => "ExternalModelProvider",
-        }
-    }
-
-    pub(super) fn plural(self) -> &'static str {
-        match self {
-            Self::ModelServer => "modelservers",
-            Self::ModelRoute => "modelroutes",
-            Self::ExternalModelProvider => "externalmodelproviders",
-        }
-    }
-}
 
 /// A custom resource: its JSON, and what of its metadata the watch needs.
 #[derive(Clone, Debug)]

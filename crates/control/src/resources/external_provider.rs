@@ -36,8 +36,8 @@ pub enum ProviderType {
 /// How the router proves itself to a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderAuth {
-    /// How the credential is sent.
-    pub scheme: AuthScheme,
+    /// How the credential is sent; the way that is usual with the provider's type if not set.
+    pub scheme: Option<AuthScheme>,
     /// Name of the Secret, in the provider's namespace.
     pub secret: String,
     /// The key in it.
@@ -123,24 +123,24 @@ fn read_url(at: &Reader<'_>) -> Option<Uri> {
         .strip_prefix("https://")
         .filter(|rest| !rest.is_empty())
     else {
-        at.error("baseURL must use https");
+        at.error("Invalid value: baseURL must use https");
         return None;
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if text.contains(['?', '#']) || authority.contains('@') {
-        at.error("baseURL must not contain userinfo, query, or fragment");
+        at.error("Invalid value: baseURL must not contain userinfo, query, or fragment");
         return None;
     }
     text.parse()
-        .map_err(|_| at.error("baseURL must be a URL"))
+        .map_err(|_| at.error("Invalid value: baseURL must be a URL"))
         .ok()
 }
 
 fn read_auth(at: &Reader<'_>) -> Option<ProviderAuth> {
     let mut fields = at.object()?;
     let scheme = fields
-        .required("scheme")
-        .and_then(|scheme| scheme.one_of(SCHEMES));
+        .optional("scheme")
+        .map(|scheme| scheme.one_of(SCHEMES));
     let secret = fields
         .required("secretRef")
         .and_then(|secret| secret.object());
@@ -151,11 +151,11 @@ fn read_auth(at: &Reader<'_>) -> Option<ProviderAuth> {
     if let Some(optional) = secret.optional("optional")
         && optional.boolean() == Some(true)
     {
-        optional.error("optional must be false or unset");
+        optional.invalid(true, "optional must be false or unset");
     }
     secret.finish();
     Some(ProviderAuth {
-        scheme: scheme?,
+        scheme: scheme.map_or(Some(None), |scheme| scheme.map(Some))?,
         secret: name?,
         key: key?,
     })
@@ -165,7 +165,7 @@ fn required_text(fields: &mut Fields<'_>, name: &'static str, message: &str) -> 
     let at = fields.required_or(name, message)?;
     let text = at.string()?;
     if text.is_empty() {
-        at.error(message);
+        at.missing(message);
     }
     Some(text.to_owned())
 }
@@ -175,14 +175,18 @@ fn read_headers(at: &Reader<'_>) -> BTreeMap<String, String> {
     for (name, at) in at.entries().unwrap_or_default() {
         let Some(value) = at.string() else { continue };
         match HeaderName::from_bytes(name.as_bytes()) {
-            Err(_) => at.error("header name is invalid"),
+            Err(_) => at.invalid(format_args!("{name:?}"), "header name is invalid"),
             Ok(parsed) if RESERVED_HEADERS.contains(&parsed.as_str()) => {
-                at.error("header is reserved and cannot be configured as a static header");
+                at.invalid(
+                    format_args!("{name:?}"),
+                    "header is reserved and cannot be configured as a static header",
+                );
             }
             Ok(_) => {}
         }
         if value.contains(['\r', '\n']) {
-            at.error("header value must not contain CR or LF");
+            // The value stays out of the message: people put keys into headers.
+            at.error("Invalid value: header value must not contain CR or LF");
         }
         headers.insert(name.to_owned(), value.to_owned());
     }

@@ -107,25 +107,28 @@ pub(super) fn read(object: &mut Fields<'_>) -> Option<Meta> {
 }
 
 /// A string that passes a check; otherwise the check's text is reported.
-pub(super) fn checked<'a>(
-    at: &Reader<'a>,
-    check: fn(&str) -> Result<(), String>,
-) -> Option<&'a str> {
+pub(super) fn checked<'a>(at: &Reader<'a>, check: names::Check) -> Option<&'a str> {
     let text = at.string()?;
     check(text).map_err(|message| at.error(message)).ok()?;
     Some(text)
 }
 
-/// Labels; keys and values of the wrong syntax are reported, with `context` in front.
+/// Labels; keys and values of the wrong syntax are reported, with `context` in front of the reason.
 pub(super) fn read_labels(at: &Reader<'_>, context: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     for (key, value) in at.entries().unwrap_or_default() {
         if !names::is_label_key(key) {
-            value.error(format!("{context}invalid label key {key:?}"));
+            value.invalid(
+                format_args!("{key:?}"),
+                &format!("{context}invalid label key"),
+            );
         }
         let Some(text) = value.string() else { continue };
         if !names::is_label_value(text) {
-            value.error(format!("{context}invalid label value {text:?}"));
+            value.invalid(
+                format_args!("{text:?}"),
+                &format!("{context}invalid label value"),
+            );
         }
         labels.insert(key.to_owned(), text.to_owned());
     }

@@ -4,6 +4,7 @@
 //! webhook of the cluster mode hold it to.
 
 mod external_provider;
+mod kind;
 mod meta;
 mod model_route;
 mod model_server;
@@ -12,6 +13,7 @@ mod secret;
 mod session_sticky;
 
 pub use external_provider::{AuthScheme, ExternalModelProvider, ProviderAuth, ProviderType};
+pub use kind::Kind;
 pub use meta::{Meta, Place};
 pub use model_route::{ModelRoute, RateLimit, RateUnit};
 pub use model_server::{ModelServer, PodSpec};
@@ -47,8 +49,6 @@ pub struct Objects {
     pub warnings: Vec<Problem>,
 }
 
-const OWN_KINDS: [&str; 3] = ["ModelServer", "ModelRoute", "ExternalModelProvider"];
-
 /// Reads one document into `objects`; what is wrong goes to `sink`.
 pub(crate) fn read_document(node: &Node, sink: &Sink, objects: &mut Objects) {
     read_object(&Reader::root(node, sink), objects);
@@ -68,11 +68,11 @@ fn read_object(at: &Reader<'_>, objects: &mut Objects) {
     };
     let wanted = match kind_text {
         "Secret" | "List" => "v1",
-        own if OWN_KINDS.contains(&own) => API_VERSION,
+        own if Kind::ALL.iter().any(|kind| kind.as_str() == own) => API_VERSION,
         _ => {
             kind.error(format!(
                 "unknown kind {kind_text:?} (apiVersion {version_text:?}): supported kinds: {}, Secret",
-                OWN_KINDS.join(", ")
+                Kind::ALL.map(Kind::as_str).join(", ")
             ));
             return;
         }

@@ -3,6 +3,7 @@
 use super::Objects;
 use super::meta::{self, Meta, Place};
 use crate::fields::{Fields, Reader};
+use crate::names;
 use crate::problem::{Problem, Severity};
 use http::HeaderName;
 use regex::Regex;
@@ -66,6 +67,14 @@ const RATE_UNITS: &[(&str, RateUnit)] = &[
     ("month", RateUnit::Month),
 ];
 
+/// Fields of a parent reference whose syntax the Gateway API bounds.
+const PARENT_FIELDS: [(&str, names::Check); 4] = [
+    ("group", names::check_group),
+    ("kind", names::check_kind),
+    ("namespace", names::check_namespace),
+    ("sectionName", names::check_object_name),
+];
+
 /// `targetModels[].weight` unless set, as in the CRD.
 const WEIGHT: u32 = 100;
 
@@ -113,9 +122,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> Option<ModelRoute> {
         .map(|l| read_adapters(&l))
         .unwrap_or_default();
     if model_name.is_none() && lora_adapters.is_empty() {
-        at.error(
-            "ModelName and LoraAdapters cannot both be empty: either modelName or loraAdapters must be specified",
-        );
+        at.missing("either modelName or loraAdapters must be specified");
     }
     let has_parent_refs = spec
         .optional("parentRefs")
@@ -157,7 +164,7 @@ fn read_adapters(at: &Reader<'_>) -> Vec<Arc<str>> {
     let name = |item: &Reader<'_>| {
         let name = item.string()?;
         if name.is_empty() {
-            item.error("lora adapter name cannot be an empty string");
+            item.invalid("\"\"", "lora adapter name cannot be an empty string");
         }
         Some(name.into())
     };
@@ -175,11 +182,16 @@ fn read_parent_refs(at: &Reader<'_>) -> bool {
         let Some(mut fields) = item.object() else {
             continue;
         };
-        if let Some(name) = fields.required("name") {
-            name.string();
+        let name = fields.required("name");
+        if let Some(name) = name
+            && name.string_up_to(253) == Some("")
+        {
+            name.invalid("\"\"", "should be at least 1 chars long");
         }
-        for text in ["group", "kind", "namespace", "sectionName"] {
-            let _ = fields.optional(text).and_then(|f| f.string());
+        for (field, check) in PARENT_FIELDS {
+            let _ = fields
+                .optional(field)
+                .and_then(|f| meta::checked(&f, check));
         }
         let _ = fields
             .optional("port")
@@ -240,7 +252,7 @@ impl RuleReader<'_> {
     fn rule(&mut self, at: &Reader<'_>) -> Option<Rule> {
         const NO_TARGET: &str = "each rule must have at least one target model";
         if at.is_null() {
-            at.error("rule must not be nil");
+            at.invalid("null", "rule must not be nil");
             return None;
         }
         let mut fields = at.object()?;
@@ -254,13 +266,13 @@ impl RuleReader<'_> {
         let list = list?;
         let items = list.list(16)?;
         if items.is_empty() {
-            list.error(NO_TARGET);
+            list.missing(NO_TARGET);
         }
         let targets: Vec<_> = items.iter().filter_map(|item| self.target(item)).collect();
         let total: u64 = targets.iter().filter_map(|t| t.weight).map(u64::from).sum();
         // Only where every target could be read, so that one mistake is not reported twice.
         if !targets.is_empty() && targets.len() == items.len() && total == 0 {
-            list.error("total weight must be greater than zero");
+            list.invalid(0, "total weight must be greater than zero");
         }
         Some(Rule {
             name,
@@ -269,9 +281,9 @@ impl RuleReader<'_> {
         })
     }
 
-    fn target(&mut self, at: &Reader<'_>) -> Option<Target> {
+    fn target<'a>(&mut self, at: &Reader<'a>) -> Option<Target> {
         if at.is_null() {
-            at.error("target model must not be nil");
+            at.invalid("null", "target model must not be nil");
             return None;
         }
         let mut fields = at.object()?;
@@ -289,17 +301,27 @@ impl RuleReader<'_> {
         let (name, external) = match (server, external) {
             (Some(server), None) => (server, false),
             (None, Some(external)) => (external, true),
-            _ => {
-                at.error("exactly one of modelServerName or externalModelProviderName must be set");
+            (server, external) => {
+                let text =
+                    |name: Option<Reader<'a>>| name.and_then(|n| n.string()).unwrap_or_default();
+                let both = format!("{}/{}", text(server), text(external));
+                at.invalid(
+                    format_args!("{both:?}"),
+                    "exactly one of modelServerName or externalModelProviderName must be set",
+                );
                 return None;
             }
         };
         if external && self.lora {
-            name.error("lora routes must target modelServerName");
+            let text = name.string().unwrap_or_default();
+            name.invalid(
+                format_args!("{text:?}"),
+                "lora routes must target modelServerName",
+            );
         }
         let full = ObjectName::new(
             self.namespace,
-            meta::checked(&name, crate::names::check_object_name)?,
+            meta::checked(&name, names::check_object_name)?,
         );
         let to = if external {
             TargetRef::External(full)
@@ -373,7 +395,10 @@ fn read_string_match(at: &Reader<'_>) -> Option<StringMatch> {
                 .last()
                 .unwrap_or_default()
                 .trim_start_matches("error: ");
-            pattern.error(format!("invalid regex {text:?}: {reason}"));
+            pattern.invalid(
+                format_args!("{text:?}"),
+                &format!("invalid regex: {reason}"),
+            );
         }
         Some(text)
     });

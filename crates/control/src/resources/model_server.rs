@@ -124,9 +124,9 @@ fn read_pd_group(at: &Reader<'_>) -> Option<PdGroup> {
     let key = key?;
     let group_key = key.string()?;
     if group_key.is_empty() {
-        key.error("groupKey must be specified");
+        key.missing("groupKey must be specified");
     } else if !names::is_label_key(group_key) {
-        key.error(format!("invalid label key {group_key:?}"));
+        key.invalid(format_args!("{group_key:?}"), "invalid label key");
     }
     Some(PdGroup {
         group_key: group_key.to_owned(),
@@ -143,7 +143,7 @@ fn read_some_labels(
     const NONE: &str = "labels must contain at least one label";
     let at = fields.required_or(name, NONE)?;
     if at.entries()?.is_empty() {
-        at.error(NONE);
+        at.missing(NONE);
         return None;
     }
     Some(read_labels(&at, "invalid selector: "))
@@ -174,9 +174,11 @@ fn read_policy(at: &Reader<'_>) -> Option<TrafficPolicy> {
         ..TrafficPolicy::default()
     };
     if let Some(mut retry) = fields.optional("retry").and_then(|r| r.object()) {
+        // The CRD has no lower bound.
         policy.attempts = retry
             .optional("attempts")
-            .and_then(|a| a.integer(0..=i64::from(i32::MAX)));
+            .and_then(|a| a.integer::<i32>(i64::from(i32::MIN)..=i64::from(i32::MAX)))
+            .map(|attempts| u32::try_from(attempts).unwrap_or(0));
         policy.retry_interval = retry
             .optional("retryInterval")
             .and_then(|r| r.duration())

@@ -35,7 +35,7 @@ pub(super) fn read(at: &Reader<'_>) -> Option<SessionSticky> {
     let sources = sources?;
     let items = sources.list(MAX_SOURCES)?;
     if items.is_empty() {
-        sources.error("Invalid value: 0: should have at least 1 items");
+        sources.missing("sources must be non-empty when sessionSticky is set");
     }
     let sources = items.iter().filter_map(read_source).collect();
     Some(SessionSticky {

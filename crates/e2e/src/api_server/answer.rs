@@ -51,6 +51,11 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response<Body> {
+    // What only the admission webhook asks for; there is none of it.
+    let path = request.uri().path();
+    if path.contains("/secrets") || path.contains("/validatingwebhookconfigurations/") {
+        return refusal(404, "NotFound", "not found");
+    }
     let (asked, selector) = read(request).await;
     let (verb, resource) = (asked.verb, asked.resource.clone());
     shared.state().asked.push(asked.clone());

@@ -1,20 +1,26 @@
-//! Listeners and their connections. HTTP/1.1 and HTTP/2 (prior knowledge) share one port.
+//! Listeners and their connections. HTTP/1.1 and HTTP/2 (prior knowledge, or ALPN with TLS) share one port.
 
 use super::ClientBody;
 use crate::app::App;
-use crate::lifecycle::{Lifecycle, Phase};
+use crate::lifecycle::Phase;
+use crate::tls::Tls;
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch::Receiver;
 
 /// Longest wait for a request head, idle time between requests included. Longer than the idle time-out of usual load
 /// balancers (60 s), so that they close first and no request meets a connection that is just being closed.
@@ -41,20 +47,27 @@ pub async fn listen(port: u16, loopback: bool) -> io::Result<TcpListener> {
     }
 }
 
-/// Serves clients for ever; `answer` is called for each request. A drain waits for these connections.
-pub async fn serve_clients<A, F>(app: Arc<App>, listener: TcpListener, answer: A)
+/// Serves clients for ever, in plain text unless `tls` is given; `answer` is called for each request. A drain waits for
+/// these connections.
+pub async fn serve_clients<A, F>(app: Arc<App>, listener: TcpListener, tls: Option<Tls>, answer: A)
 where
     A: Fn(Arc<App>, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<ClientBody>, Infallible>> + Send + 'static,
 {
     let builder = Arc::new(builder());
     accept(listener, |stream| {
-        app.lifecycle.spawn(connection(
-            Arc::clone(&builder),
-            Arc::clone(&app),
-            stream,
-            answer.clone(),
-        ));
+        let (builder, own, answer) = (Arc::clone(&builder), Arc::clone(&app), answer.clone());
+        // Two kinds of tasks, so that a connection in plain text carries nothing of a handshake.
+        match tls.clone() {
+            None => app
+                .lifecycle
+                .spawn(connection(builder, own, stream, answer)),
+            Some(tls) => app.lifecycle.spawn(async move {
+                if let Some(stream) = tls.accept(stream).await {
+                    connection(builder, own, stream, answer).await;
+                }
+            }),
+        }
     })
     .await;
 }
@@ -73,6 +86,27 @@ where
             let _ = builder
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
+        });
+    })
+    .await;
+}
+
+/// Serves requests over TLS for ever, until the process ends; for what is no part of the data plane.
+pub async fn serve_tls<A, F, B>(listener: TcpListener, tls: Tls, answer: A)
+where
+    A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let builder = Arc::new(builder());
+    accept(listener, |stream| {
+        let (builder, tls, answer) = (Arc::clone(&builder), tls.clone(), answer.clone());
+        tokio::spawn(async move {
+            if let Some(stream) = tls.accept(stream).await {
+                let _ = builder
+                    .serve_connection(TokioIo::new(stream), service_fn(answer))
+                    .await;
+            }
         });
     })
     .await;
@@ -107,15 +141,20 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-async fn connection<A, F>(
+async fn connection<A, F, S>(
     builder: Arc<Builder<TokioExecutor>>,
     app: Arc<App>,
-    stream: TcpStream,
+    stream: S,
     answer: A,
 ) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Fn(Arc<App>, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<ClientBody>, Infallible>> + Send + 'static,
 {
+    // Before the first request, which may be answered at once: a drain that begins meanwhile must not be taken for one
+    // that was there before.
+    let mut phase = app.lifecycle.subscribe();
+    let came_late = *phase.borrow_and_update() == Phase::Draining;
     let service_app = Arc::clone(&app);
     let service = service_fn(move |request| answer(Arc::clone(&service_app), request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -123,18 +162,15 @@ async fn connection<A, F>(
         biased;
         // A client that broke off is its own business; what matters was recorded with the request.
         _ = serving.as_mut() => return,
-        () = draining(&app.lifecycle) => {}
+        () = draining(phase, came_late) => {}
     }
     serving.as_mut().graceful_shutdown();
     let _ = serving.await;
 }
 
 /// Waits for the drain to begin. A connection that comes after that is served until it has been idle.
-async fn draining(lifecycle: &Lifecycle) {
-    let mut phase = lifecycle.subscribe();
-    if *phase.borrow_and_update() == Phase::Draining
-        || phase.wait_for(|p| *p == Phase::Draining).await.is_err()
-    {
+async fn draining(mut phase: Receiver<Phase>, came_late: bool) {
+    if came_late || phase.wait_for(|p| *p == Phase::Draining).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

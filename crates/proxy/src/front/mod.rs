@@ -14,7 +14,7 @@ mod serve;
 
 pub use body::ClientBody;
 pub(crate) use infer::{decoded, parse};
-pub use listen::{listen, serve_clients, serve_operators};
+pub use listen::{listen, serve_clients, serve_operators, serve_tls};
 pub(crate) use read::read_body;
 pub use serve::serve;
 pub(crate) use serve::{json, not_found};

@@ -97,6 +97,7 @@ impl Stack {
         stack.tasks.spawn(front::serve_clients(
             Arc::clone(&app),
             inference,
+            None,
             front::serve,
         ));
         stack.tasks.spawn(front::serve_operators(

@@ -29,8 +29,10 @@ mod sticky;
 mod sticky_pair;
 mod sticky_redis;
 mod streaming;
+mod tls;
 mod troubleshooting;
 mod usage;
+mod webhook;
 
 /// A router of this build, still to be started.
 fn setup() -> e2e::Setup {
