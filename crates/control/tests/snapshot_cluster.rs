@@ -115,3 +115,47 @@ fn the_uid_tells_a_pod_from_an_earlier_one_of_its_name() {
     assert_eq!(departed(&first, &second), [b.unwrap().id]);
     assert_eq!(second.pods().len(), 2);
 }
+
+#[test]
+fn j3_pods_of_a_cluster_are_paired_by_their_labels() {
+    let pair = |group: &str, role: &str| {
+        let labels = [("app", "x"), ("group", group), ("role", role)];
+        ClusterPod {
+            labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            ..pod(&format!("{role}-{group}"), &format!("{role}-{group}"))
+        }
+    };
+    let text = server("s", &[]).replace(
+        "{matchLabels: {app: x}}",
+        "{matchLabels: {app: x}, pdGroup: {groupKey: group, prefillLabels: {role: prefill}, decodeLabels: {role: decode}}}",
+    );
+    let pairs_of = |pods: &[ClusterPod]| {
+        let fleet = build(&objects(&text, pods), &Fleet::default(), &PodIds::default());
+        let server = fleet.servers().next().unwrap();
+        let found = server.disaggregated().unwrap();
+        let mut pairs: Vec<_> = found
+            .paired_pods()
+            .iter()
+            .map(|decode| {
+                let group = found.group_of(decode.id).unwrap();
+                let prefill = &found.groups()[group][0];
+                format!("{} {}", prefill.name.name(), decode.name.name())
+            })
+            .collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let mut pods = vec![
+        pair("a", "prefill"),
+        pair("a", "decode"),
+        pair("b", "prefill"),
+        pair("b", "decode"),
+    ];
+    assert_eq!(
+        pairs_of(&pods),
+        ["prefill-a decode-a", "prefill-b decode-b"]
+    );
+    // A pod that is not ready is not there, whatever its labels.
+    pods[2].ready = false;
+    assert_eq!(pairs_of(&pods), ["prefill-a decode-a"]);
+}
