@@ -157,3 +157,10 @@ async fn an_installation_without_providers_serves() {
     assert_eq!(source.up(), [true]);
     assert_eq!(log.with("externalmodelproviders").len(), 1);
 }
+
+#[tokio::test]
+#[should_panic(expected = "the scenario \"never\" was not played to its end")]
+async fn a_scenario_that_is_not_played_fails_its_test() {
+    let api = ApiServer::start().await;
+    api.scenario("never", [on_list("pods", Fault::Hang)]);
+}
