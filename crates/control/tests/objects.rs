@@ -152,7 +152,10 @@ fn j2_sources_that_cannot_be_asked_are_errors() {
     let at = "a.yaml:9: spec.trafficPolicy.sessionSticky.sources";
     assert_eq!(said("[{type: Query, name: 'a b'}]"), [""; 0]);
     for (sources, why) in [
-        ("[]", ": Invalid value: 0: should have at least 1 items"),
+        (
+            "[]",
+            ": Required value: sources must be non-empty when sessionSticky is set",
+        ),
         (
             "[{type: Header, name: 'a b'}]",
             "[0].name: Invalid value: \"a b\": must be the name of an HTTP header",

@@ -77,6 +77,12 @@ impl Router {
                 (ended.is_some() || serves()).then_some(())
             })
             .await;
+            // One that has ended may have written its last words after they were looked for.
+            if let Ok(Some(_)) = router.child.try_wait() {
+                for reader in router.readers.drain(..) {
+                    let _ = reader.await;
+                }
+            }
             let ours = !router.setup.flags.iter().any(|f| f.ends_with("port"));
             let taken = |l: &String| l.contains("is already in use");
             if !ours || !router.log.lines().iter().any(taken) {

@@ -17,15 +17,6 @@ const CASES: [&str; 5] = [
     "autoscaled",
 ];
 
-/// Flags that the chart passes and that come with the webhook.
-const AHEAD: [&str; 5] = [
-    "--enable-webhook",
-    "--webhook-",
-    "--cert-secret-name",
-    "--tls-cert",
-    "--tls-key",
-];
-
 fn path(below_root: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -63,8 +54,7 @@ impl Rendered {
 
     fn flags(&self) -> Serve {
         let args = array(&self.container()["args"]).iter().map(string);
-        let known = args.filter(|a| !AHEAD.iter().any(|flag| a.starts_with(flag)));
-        Cli::try_parse_from(std::iter::once("kthena-router").chain(known))
+        Cli::try_parse_from(std::iter::once("kthena-router").chain(args))
             .unwrap_or_else(|e| panic!("{e}"))
             .serve
     }
