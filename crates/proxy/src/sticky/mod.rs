@@ -1,6 +1,6 @@
 //! Session sticky: requests of one session go to the pod that its first request was given to.
 //!
-//! A [`Session`] is what one request knows of it. Where bindings are kept is behind [`Sessions`]: in memory, bounded, or
+//! A `Session` is what one request knows of it. Where bindings are kept is behind [`Sessions`]: in memory, bounded, or
 //! in a Redis that several routers share. A store that does not answer costs a request 50 ms at most and its binding,
 //! never its answer.
 
