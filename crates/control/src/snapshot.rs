@@ -2,7 +2,7 @@
 
 use crate::resources::{self, Objects};
 use crate::selection::Selection;
-use routing::fleet::{Endpoint, Engine, Fleet, ModelServer, ObjectName, Pod, PodId, PodIds};
+use routing::fleet::{Endpoint, Engine, Fleet, ModelServer, ObjectName, Pod, PodIds};
 use routing::pd::Connector;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -33,17 +33,6 @@ pub fn build(objects: &Objects, previous: &Fleet, ids: &PodIds) -> Fleet {
         servers,
         routes.into_iter().map(|r| Arc::clone(&r.route)).collect(),
     )
-}
-
-/// The pods of `previous` that are no longer in `next`, ascending: what was learnt about them can be forgotten.
-#[must_use]
-pub fn departed(previous: &Fleet, next: &Fleet) -> Vec<PodId> {
-    let next = next.pods();
-    previous
-        .pods()
-        .into_keys()
-        .filter(|id| !next.contains_key(id))
-        .collect()
 }
 
 fn build_server<'a>(

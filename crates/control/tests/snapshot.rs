@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Manifests, route, server};
-use control::snapshot::{build, departed};
+use control::snapshot::build;
 use proptest::prelude::*;
 use routing::fleet::{Fleet, Pod, PodIds};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn an_unchanged_pod_is_the_same_pod_and_a_changed_one_is_new() {
         assert_ne!(before[changed].id, after[changed].id, "{changed}");
     }
     assert_eq!(
-        departed(&old, &new),
+        old.pods_not_in(&new),
         [before["default/s:b"].id, before["default/s:c"].id]
     );
     assert_eq!(new.pods().len(), 4);
@@ -82,7 +82,7 @@ fn another_engine_is_another_pod() {
     let text = server("s", &["{name: a, address: h}"]);
     let old = next(&text, &Fleet::default(), &ids);
     let new = next(&text.replace("vLLM", "SGLang"), &old, &ids);
-    assert_eq!(departed(&old, &new).len(), 1);
+    assert_eq!(old.pods_not_in(&new).len(), 1);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_server_scaled_to_zero_is_still_a_server() {
         (
             new.servers().count(),
             new.pods().len(),
-            departed(&old, &new).len()
+            old.pods_not_in(&new).len()
         ),
         (1, 0, 1)
     );
@@ -151,7 +151,7 @@ proptest! {
                 prop_assert_eq!(kept, !used.insert(*id), "a new pod has an id that was never used");
             }
             let gone: std::collections::BTreeSet<_> = before.values().map(|(_, id)| *id).filter(|id| !now.values().any(|(_, i)| i == id)).collect();
-            prop_assert_eq!(departed(&fleet, &new), gone.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(fleet.pods_not_in(&new), gone.into_iter().collect::<Vec<_>>());
             (fleet, before) = (new, now);
         }
     }

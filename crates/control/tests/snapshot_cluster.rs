@@ -7,7 +7,7 @@ mod common;
 use common::{Manifests, server};
 use control::Objects;
 use control::resources::Pod as ClusterPod;
-use control::snapshot::{build, departed};
+use control::snapshot::build;
 use routing::fleet::{Fleet, ObjectName, PodIds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn a_pod_that_servers_ask_for_on_two_ports_is_two_processes() {
     assert_eq!(names(&fleet, "other"), ["default/p 10.0.0.1:8001"]);
     let next = build(&objects, &fleet, &ids);
     assert!(
-        departed(&fleet, &next).is_empty(),
+        fleet.pods_not_in(&next).is_empty(),
         "both stay what they are"
     );
 }
@@ -112,7 +112,7 @@ fn the_uid_tells_a_pod_from_an_earlier_one_of_its_name() {
         &ids,
     );
     let b = first.pods().into_values().find(|p| p.name.name() == "b");
-    assert_eq!(departed(&first, &second), [b.unwrap().id]);
+    assert_eq!(first.pods_not_in(&second), [b.unwrap().id]);
     assert_eq!(second.pods().len(), 2);
 }
 

@@ -172,7 +172,8 @@ impl State {
         lru.blocks += recorded.added;
         *entries += recorded.added;
         let surplus = lru.blocks.saturating_sub(capacity);
-        recorded.evicted = self.drop_oldest(pod, surplus);
+        recorded.evicted = evict(tree, lru, pod, surplus);
+        *entries -= recorded.evicted;
         recorded
     }
 
@@ -181,21 +182,26 @@ impl State {
         let Some(lru) = self.pods.get_mut(&pod) else {
             return 0;
         };
-        let mut left = count;
-        while left > 0
-            && let Some(run) = lru.oldest()
-        {
-            let (dropped, all) = self.tree.release(run, pod, left);
-            if all {
-                lru.pop_oldest();
-            }
-            left -= dropped;
-        }
-        let dropped = count - left;
-        lru.blocks -= dropped;
+        let dropped = evict(&mut self.tree, lru, pod, count);
         self.entries -= dropped;
         dropped
     }
+}
+
+/// Takes up to `count` entries from a pod, the least recently used ones, and returns how many there were.
+fn evict(tree: &mut Tree, lru: &mut Lru, pod: PodId, count: usize) -> usize {
+    let mut left = count;
+    while left > 0
+        && let Some(run) = lru.oldest()
+    {
+        let (dropped, all) = tree.release(run, pod, left);
+        if all {
+            lru.pop_oldest();
+        }
+        left -= dropped;
+    }
+    lru.blocks -= count - left;
+    count - left
 }
 
 /// Notes in a holder's list that its run was cut after `blocks` blocks. Returns the slot of the new, first part.
@@ -209,3 +215,6 @@ fn share(pods: &mut HashMap<PodId, Lru>, holder: Holder, blocks: u32, first: u32
     lru.rename(holder.slot, first);
     holder.slot
 }
+
+#[cfg(test)]
+mod tests;

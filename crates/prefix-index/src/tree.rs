@@ -271,6 +271,18 @@ impl Tree {
         }
     }
 
+    /// Runs for which there is room.
+    #[cfg(test)]
+    pub(crate) fn places(&self) -> usize {
+        self.runs.iter().count()
+    }
+
+    /// Runs that the maps have room for.
+    #[cfg(test)]
+    pub(crate) fn link_capacity(&self) -> usize {
+        self.links.iter().map(HashTable::capacity).sum()
+    }
+
     /// What is wrong with the tree, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
         let used = || self.runs.iter().filter(|(_, run)| !run.hashes.is_empty());

@@ -114,14 +114,12 @@ impl App {
     /// are gone is freed after no new request can pick them. Requests in flight keep the old snapshot.
     pub fn adopt(&self, fleet: Arc<Fleet>) {
         let old = self.fleet();
-        let (before, after) = (old.pods(), fleet.pods());
-        after
-            .keys()
-            .filter(|id| !before.contains_key(id))
-            .for_each(|&id| self.scheduler.admit(id));
+        for id in fleet.pods_not_in(&old) {
+            self.scheduler.admit(id);
+        }
         self.upstreams.adopt(&fleet);
         self.fleet.store(Arc::clone(&fleet));
-        for &id in before.keys().filter(|id| !after.contains_key(id)) {
+        for id in old.pods_not_in(&fleet) {
             self.scheduler.forget(id);
         }
         self.fleet_changed.notify_one();

@@ -1,7 +1,7 @@
 //! A source that follows an API server, what it published, and what it logged.
 
 use control::{ClusterOptions, ClusterSource, Timing, snapshot};
-use e2e::{ApiServer, custom, until};
+use e2e::{ApiServer, cluster_pod, custom, until};
 use routing::fleet::{Fleet, ObjectName, Pod, PodIds};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -237,4 +237,14 @@ impl Drop for Log {
     fn drop(&mut self) {
         LINES.set(None);
     }
+}
+
+/// An API server with ModelServer `m` and the ready pods `a` and `b` of it.
+pub(crate) async fn two_pods() -> ApiServer {
+    let api = ApiServer::start().await;
+    api.put("modelservers", server("m"));
+    for (name, ip) in [("a", "10.0.0.1"), ("b", "10.0.0.2")] {
+        api.put("pods", cluster_pod(name, ip, &[("app", "m")]));
+    }
+    api
 }

@@ -1,18 +1,9 @@
 //! An API server that is away, hangs, or says no.
 
-use crate::support::{Log, follow, follow_with, options, route, server, timing};
+use crate::support::{Log, follow, follow_with, options, route, timing, two_pods};
 use control::Timing;
 use e2e::{ApiServer, Fault, cluster_pod, on_list, until};
 use std::time::Duration;
-
-async fn two_pods() -> ApiServer {
-    let api = ApiServer::start().await;
-    api.put("modelservers", server("m"));
-    for (name, ip) in [("a", "10.0.0.1"), ("b", "10.0.0.2")] {
-        api.put("pods", cluster_pod(name, ip, &[("app", "m")]));
-    }
-    api
-}
 
 #[tokio::test]
 async fn while_the_api_server_is_away_the_last_snapshot_stays() {

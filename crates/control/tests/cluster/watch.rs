@@ -1,19 +1,9 @@
 //! Lists, watches, bookmarks, and versions that are gone.
 
-use crate::support::{follow, follow_with, options, route, server, timing};
+use crate::support::{follow, follow_with, options, route, server, timing, two_pods};
 use control::Timing;
 use e2e::{ApiServer, Fault, Gate, cluster_pod, on_list, on_watch, until};
 use std::time::Duration;
-
-/// An API server with ModelServer `m` and the ready pods `a` and `b` of it.
-async fn two_pods() -> ApiServer {
-    let api = ApiServer::start().await;
-    api.put("modelservers", server("m"));
-    for (name, ip) in [("a", "10.0.0.1"), ("b", "10.0.0.2")] {
-        api.put("pods", cluster_pod(name, ip, &[("app", "m")]));
-    }
-    api
-}
 
 #[tokio::test]
 async fn nothing_is_published_before_every_kind_was_listed() {

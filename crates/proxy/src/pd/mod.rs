@@ -74,8 +74,8 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Asks the pairs in order, after a pair of `tried` pods, if there are any, has failed. Returns the first response that is no reason to ask another pair; if there is none, the last
-/// response that an engine gave.
+/// Asks the pairs in order, after a pair of `tried` pods, if there are any, has failed. Returns the first response that is
+/// no reason to ask another pair; if there is none, the last response that an engine gave.
 pub(crate) async fn forward(
     app: &Arc<App>,
     server: &ModelServer,

@@ -1,7 +1,8 @@
 //! `kthena-router demo`: what prefix-aware routing is worth, on one machine, in 20 seconds.
 //!
 //! Four simulated engines and the router run in this process and talk HTTP over loopback. The same traffic is played
-//! twice, each time with fresh engines: once with the `random` score plugin, once with the default plugins.
+//! twice, each time with fresh engines: once with the `random` score plugin, once with the default plugins. Other
+//! scenarios compare other pairs of settings: [`pd`], [`sticky`].
 
 mod fleet;
 mod pd;
@@ -64,7 +65,7 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
 
 struct Played {
     table: Table,
-    /// The router with the default plugins and its engines, still running.
+    /// The router of the second pass and its engines, still running.
     stack: Stack,
 }
 
@@ -84,10 +85,7 @@ async fn play_both(options: &Demo) -> anyhow::Result<Played> {
          prompt, {} turns each.\nThe same traffic twice, on fresh engines:\n",
         scenario.users, scenario.groups, scenario.system_tokens, scenario.turns,
     );
-    let random = json!({"plugins": {"Score": {"enabled": [{"name": "random", "weight": 1}]}}});
-    let (random, _) = SchedulerConfig::from_value(&random)?;
-
-    let stack = Stack::start(random, None, Layout::Alike).await?;
+    let stack = Stack::start(random()?, None, Layout::Alike).await?;
     let before = pass("random", &stack, &scenario, options.seed).await;
     stack.stop(PATIENCE).await;
 
@@ -107,6 +105,12 @@ async fn play_both(options: &Demo) -> anyhow::Result<Played> {
     table.row(row("random", &before));
     table.row(row("default (prefix-cache …)", &after));
     Ok(Played { table, stack })
+}
+
+/// Pods are chosen at random.
+fn random() -> anyhow::Result<SchedulerConfig> {
+    let random = json!({"plugins": {"Score": {"enabled": [{"name": "random", "weight": 1}]}}});
+    Ok(SchedulerConfig::from_value(&random)?.0)
 }
 
 async fn pass(name: &'static str, stack: &Stack, scenario: &Scenario, seed: u64) -> Report {

@@ -1,11 +1,9 @@
 //! `--scenario sticky`: chats whose turns go anywhere, and chats that stay on their pod.
 
 use super::stack::{Layout, Stack};
-use super::{ENGINES, MODEL, PATIENCE, Played, ms, pass, scaled};
+use super::{ENGINES, MODEL, PATIENCE, Played, ms, pass, random, scaled};
 use crate::flags::Demo;
 use crate::table::Table;
-use routing::schedule::SchedulerConfig;
-use serde_json::json;
 use sim::load::{Report, Scenario};
 
 /// Plays the same chats twice with pods chosen at random: for each request, and for the first of each session.
@@ -17,14 +15,11 @@ pub(super) async fn play_both(options: &Demo) -> anyhow::Result<Played> {
          The same traffic twice, on fresh engines:\n",
         scenario.users, scenario.turns,
     );
-    let random = json!({"plugins": {"Score": {"enabled": [{"name": "random", "weight": 1}]}}});
-    let (random, _) = SchedulerConfig::from_value(&random)?;
-
-    let stack = Stack::start(random.clone(), None, Layout::Alike).await?;
+    let stack = Stack::start(random()?, None, Layout::Alike).await?;
     let anywhere = pass("random", &stack, &scenario, options.seed).await;
     stack.stop(PATIENCE).await;
 
-    let stack = Stack::start(random, options.port, Layout::Sessions).await?;
+    let stack = Stack::start(random()?, options.port, Layout::Sessions).await?;
     let sticky = pass("session sticky", &stack, &scenario, options.seed).await;
 
     let mut table = Table::new([

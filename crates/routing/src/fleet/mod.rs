@@ -89,6 +89,14 @@ impl Fleet {
             .collect()
     }
 
+    /// The pods of this snapshot that another one does not have, ascending.
+    #[must_use]
+    pub fn pods_not_in(&self, other: &Self) -> Vec<PodId> {
+        let others = other.pods();
+        let mine = self.pods().into_keys();
+        mine.filter(|id| !others.contains_key(id)).collect()
+    }
+
     /// The routes for a model as the client spells it, and whether the name is that of a LoRA adapter: base model
     /// names first, adapters only when no base model has the name.
     #[must_use]

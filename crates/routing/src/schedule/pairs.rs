@@ -102,14 +102,18 @@ impl Scheduler {
     ) -> Option<PairPlan> {
         let group = pods.groups().get(pods.group_of(decode.id)?)?;
         group.iter().find(|pod| pod.id == prefill.id)?;
-        let memo = self.pinned(ask, decode, observer)?.memo;
-        self.pinned(ask, prefill, observer)?;
+        if !self.passes(ask, decode, observer) || !self.passes(ask, prefill, observer) {
+            return None;
+        }
         let pair = Pair {
             decode: Arc::clone(decode),
             prefill: smallvec![Arc::clone(prefill)],
         };
         let mut pairs = SmallVec::new();
         pairs.push(pair);
-        Some(PairPlan { pairs, memo })
+        Some(PairPlan {
+            pairs,
+            memo: self.pinned_memo(ask),
+        })
     }
 }

@@ -105,7 +105,8 @@ impl Scheduler {
     }
 
     /// The plan for a request that is bound to a pod: that pod alone, nothing scored, and nothing to record unless a
-    /// plugin was told to (`recordSticky` of prefix-cache). `None` when the Filter plugins drop the pod; the request is then to be planned as any other.
+    /// plugin was told to (`recordSticky` of prefix-cache). `None` when the Filter plugins drop the pod; the request is
+    /// then to be planned as any other.
     #[must_use]
     pub fn pinned(
         &self,
@@ -113,9 +114,8 @@ impl Scheduler {
         pod: &Arc<Pod>,
         observer: &mut dyn Observer,
     ) -> Option<Plan> {
-        let mut rows = picture(std::slice::from_ref(pod));
-        for filter in &self.filters {
-            run_filter(&**filter, ask, &mut rows, observer).ok()?;
+        if !self.passes(ask, pod, observer) {
+            return None;
         }
         let attempts: SmallVec<[_; MAX_ATTEMPTS]> = smallvec![Arc::clone(pod)];
         Some(Plan {
@@ -124,8 +124,20 @@ impl Scheduler {
         })
     }
 
+    /// Whether all Filter plugins keep a pod.
+    pub(super) fn passes(
+        &self,
+        ask: &Ask<'_>,
+        pod: &Arc<Pod>,
+        observer: &mut dyn Observer,
+    ) -> bool {
+        let mut rows = picture(std::slice::from_ref(pod));
+        let mut filters = self.filters.iter();
+        filters.all(|filter| run_filter(&**filter, ask, &mut rows, observer).is_ok())
+    }
+
     /// What is to be recorded of a request that was not scored because a session binds it.
-    fn pinned_memo(&self, ask: &Ask<'_>) -> Option<Memo> {
+    pub(super) fn pinned_memo(&self, ask: &Ask<'_>) -> Option<Memo> {
         self.scores.iter().find_map(|s| s.plugin.pinned(ask))
     }
 
