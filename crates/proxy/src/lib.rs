@@ -8,6 +8,7 @@ pub mod access_log;
 mod app;
 pub mod auth;
 pub mod debug;
+pub mod doctor;
 mod error;
 mod forward;
 pub mod front;
