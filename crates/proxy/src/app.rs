@@ -2,6 +2,7 @@
 
 use crate::access_log::{Format, LogWriter};
 use crate::auth::Auth;
+use crate::doctor::StartWarning;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, ModelLabel, Text};
 use crate::sticky::Sessions;
@@ -57,6 +58,8 @@ pub struct App {
     pub sessions: Sessions,
     /// The validation of tokens, unless it is off.
     pub auth: Option<Arc<Auth>>,
+    /// What was warned of at the start, for whoever asks later.
+    pub warnings: Vec<StartWarning>,
     /// Starting, serving, draining.
     pub lifecycle: Lifecycle,
     fleet: ArcSwap<Fleet>,
@@ -81,6 +84,7 @@ impl App {
             access_log: log,
             sessions: Sessions::in_memory(),
             auth: None,
+            warnings: Vec::new(),
             lifecycle: Lifecycle::default(),
             fleet: ArcSwap::default(),
             fleet_changed: Notify::new(),
@@ -99,6 +103,13 @@ impl App {
     #[must_use]
     pub fn with_auth(mut self, auth: Arc<Auth>) -> Self {
         self.auth = Some(auth);
+        self
+    }
+
+    /// The same, with what was warned of at the start.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: Vec<StartWarning>) -> Self {
+        self.warnings = warnings;
         self
     }
 

@@ -40,14 +40,18 @@ pub async fn serve_metrics(
     if request.uri().path() != "/metrics" {
         return Ok(not_found());
     }
-    app.metrics
-        .entries
-        .set(i64::try_from(app.scheduler.prefix_entries()).unwrap_or(i64::MAX));
-    let page = app.metrics.render(app.fleet()).unwrap_or_default();
-    let mut response = Response::new(ClientBody::from(Bytes::from(page)));
+    let mut response = Response::new(ClientBody::from(Bytes::from(metrics_page(&app))));
     response.headers_mut().insert(
         CONTENT_TYPE,
         HeaderValue::from_static(crate::metrics::CONTENT_TYPE),
     );
     Ok(response)
+}
+
+/// The metrics page as it is now.
+pub(crate) fn metrics_page(app: &App) -> String {
+    app.metrics
+        .entries
+        .set(i64::try_from(app.scheduler.prefix_entries()).unwrap_or(i64::MAX));
+    app.metrics.render(app.fleet()).unwrap_or_default()
 }

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Show how a running router would schedule a request, without sending it.
     Explain(Explain),
+    /// Examine a running router: what is wrong, and what to change. Exit code 0: nothing wrong, 1: something, 2: no answer.
+    Doctor(Doctor),
     /// Run a simulated inference engine.
     SimEngine(SimEngine),
     /// Print the CustomResourceDefinitions, ready for `kubectl apply -f -`.
@@ -154,6 +156,22 @@ pub(crate) struct Explain {
     pub(crate) headers: Vec<String>,
     /// File with the request's body; `-` reads standard input.
     pub(crate) request: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Address of the router's metrics listener. Given again for each further replica.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub(crate) metrics_url: Vec<String>,
+    /// Address of the (first) router's debug listener.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:15000")]
+    pub(crate) debug_url: String,
+    /// Time between two readings of the metrics, for what grows; 0s reads once.
+    #[arg(long = "for", default_value = "5s", value_parser = duration, value_name = "TIME")]
+    pub(crate) time: Duration,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 mod absent;
 mod crds;
 mod demo;
+mod doctor;
 mod env;
 mod explain;
 mod flags;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         None => run::run(cli.serve),
         Some(Command::Validate(options)) => validate::run(&options),
         Some(Command::Explain(options)) => explain::run(&options),
+        Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::SimEngine(options)) => sim_engine::run(options),
         Some(Command::Crds) => crds::run(),
         Some(Command::Demo(options)) => demo::run(&options),

@@ -61,6 +61,7 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
         scheduler,
         auth,
         session_store,
+        warnings,
     } = scheduler::load(&flags.router_config, flags.config_source)?;
     let metrics = Metrics::new();
     let log = match &environment.access_log {
@@ -71,7 +72,7 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
             Some((*format, writer))
         }
     };
-    let mut app = App::new(environment.settings(), scheduler, metrics, log);
+    let mut app = App::new(environment.settings(), scheduler, metrics, log).with_warnings(warnings);
     if let SessionStore::Redis { address } = &session_store {
         let sessions = Sessions::in_redis(address).await;
         app = app.with_sessions(sessions.map_err(anyhow::Error::msg)?);

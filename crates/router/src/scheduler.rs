@@ -4,6 +4,7 @@ use crate::flags::{ConfigSource, DEFAULT_ROUTER_CONFIG};
 use anyhow::Context;
 use control::router_config::{AuthConfig, SessionStore};
 use control::{Problem, RouterConfig, Severity};
+use proxy::doctor::StartWarning;
 use routing::schedule::{Scheduler, SchedulerConfig};
 use std::path::Path;
 
@@ -16,6 +17,8 @@ pub(crate) struct Configured {
     pub(crate) auth: Option<AuthConfig>,
     /// Where bindings of sessions are kept.
     pub(crate) session_store: SessionStore,
+    /// What was warned of.
+    pub(crate) warnings: Vec<StartWarning>,
 }
 
 /// Reads the configuration; warnings go to the log.
@@ -33,17 +36,31 @@ pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configur
             scheduler: Scheduler::new(&SchedulerConfig::default()),
             auth: None,
             session_store: SessionStore::default(),
+            warnings: Vec::new(),
         });
     }
     let config = RouterConfig::load(path).context("failed to parse router config")?;
-    config.warnings.iter().for_each(|w| tracing::warn!("{w}"));
     let (scheduler, warnings) =
         SchedulerConfig::from_value(&config.scheduler).context("failed to Load Scheduler")?;
-    warnings.iter().for_each(|w| tracing::warn!("{w}"));
+    let told = |kind: &str, text: String| {
+        tracing::warn!("{text}");
+        let kind = kind.to_owned();
+        StartWarning { kind, text }
+    };
+    let others = config.warnings.iter();
+    let mut kept: Vec<_> = others
+        .map(|w| told("configuration", w.to_string()))
+        .collect();
+    kept.extend(
+        warnings
+            .iter()
+            .map(|w| told(w.kind.as_str(), w.to_string())),
+    );
     Ok(Configured {
         scheduler: Scheduler::new(&scheduler),
         auth: config.auth,
         session_store: config.session_store,
+        warnings: kept,
     })
 }
 

@@ -120,9 +120,14 @@ fn f4_a_misspelled_argument_is_ignored_and_named_in_one_warning() {
         matches!(&warnings[..], [(WarningKind::UnknownArgument, text)] if text.contains("\"blockSize\"")),
         "{warnings:?}"
     );
+    let (_, warnings) = prefix_args(json!({"blocksizetoHsh": 32}));
+    assert!(
+        warnings[0].1.contains("did you mean blockSizeToHash?"),
+        "{warnings:?}"
+    );
     let (_, warnings) = read(&with_args("gpu-usage", json!({"limit": 1})));
     assert!(
-        matches!(&warnings[..], [(WarningKind::UnknownArgument, _)]),
+        matches!(&warnings[..], [(WarningKind::UnknownArgument, text)] if !text.contains("did you mean")),
         "{warnings:?}"
     );
 }

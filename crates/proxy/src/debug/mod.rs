@@ -1,7 +1,10 @@
 //! The debug listener: what the router knows, and what it would do.
 
+mod doctor;
 mod dump;
 mod explain;
+mod page;
+mod router;
 
 use crate::app::App;
 use crate::front::ClientBody;
@@ -20,16 +23,27 @@ pub async fn serve(
     app: Arc<App>,
     request: Request<Incoming>,
 ) -> Result<Response<ClientBody>, Infallible> {
-    let path = request.uri().path();
-    Ok(
-        match (request.method(), path.strip_prefix("/debug/config_dump/")) {
-            (&Method::GET, Some(rest)) => dumped(dump::answer(&app, rest)),
-            (&Method::POST, None) if path == "/debug/explain" => {
-                explain::answer(&app, request).await
-            }
-            _ => not_found(),
+    let uri = request.uri();
+    Ok(match (request.method(), uri.path()) {
+        (&Method::GET, "/debug/doctor") => {
+            doctor::answer(&app, uri.query().unwrap_or_default()).await
+        }
+        (&Method::GET, path) => read(&app, path),
+        (&Method::POST, "/debug/explain") => explain::answer(&app, request).await,
+        _ => not_found(),
+    })
+}
+
+/// What can only be read.
+fn read(app: &App, path: &str) -> Response<ClientBody> {
+    match path {
+        "/" => page::answer(),
+        "/debug/router" => json(StatusCode::OK, router::answer(app).to_string().into()),
+        _ => match path.strip_prefix("/debug/config_dump/") {
+            Some(rest) => dumped(dump::answer(app, rest)),
+            None => not_found(),
         },
-    )
+    }
 }
 
 fn dumped(answer: Option<Result<Value, &'static str>>) -> Response<ClientBody> {

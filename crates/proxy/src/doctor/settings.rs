@@ -43,15 +43,15 @@ fn warned(warning: &StartWarning) -> Finding {
 }
 
 fn not_enabled(facts: &Facts) -> Option<Finding> {
-    if facts.prefix.configuration.is_some() {
-        return None;
-    }
     let enabled: Vec<_> = facts
         .router
         .scores
         .iter()
         .map(|s| s.name.as_str())
         .collect();
+    if enabled.contains(&"prefix-cache") {
+        return None;
+    }
     Some(Finding {
         check: "not-enabled",
         severity: Severity::Problem,

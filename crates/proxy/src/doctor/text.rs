@@ -40,8 +40,7 @@ fn summary(findings: &[Finding]) -> String {
     .into_iter()
     .filter_map(|(severity, word)| match count(severity) {
         0 => None,
-        1 => Some(format!("1 {word}")),
-        n => Some(format!("{n} {word}s")),
+        n => Some(counted(n, word)),
     })
     .collect();
     match parts.is_empty() {
@@ -57,13 +56,23 @@ fn examined(facts: &Facts) -> String {
         None => "no match ratio yet".to_owned(),
     };
     format!(
-        "Examined {} pods, {} replicas, {} decisions; in 15 minutes {} scored requests, {ratio}; {} entries.",
-        facts.pods.len(),
-        facts.replicas.len(),
-        facts.decisions.len(),
-        window.requests,
+        "Examined {}, {}, {}; in 15 minutes {}, {ratio}; {} entries.",
+        counted(facts.pods.len(), "pod"),
+        counted(facts.replicas.len(), "replica"),
+        counted(facts.decisions.len(), "decision"),
+        counted(
+            usize::try_from(window.requests).unwrap_or(usize::MAX),
+            "scored request"
+        ),
         facts.prefix.entries,
     )
+}
+
+fn counted(n: usize, word: &str) -> String {
+    match n {
+        1 => format!("1 {word}"),
+        n => format!("{n} {word}s"),
+    }
 }
 
 /// A label and a text beside it, broken at spaces.

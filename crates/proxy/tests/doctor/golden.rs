@@ -14,7 +14,7 @@ fn nothing_wrong() {
 fn several_findings_the_worst_first() {
     let mut answers = healthy();
     answers.router["warnings"] = json!([{"kind": "unknown-argument",
-        "text": "Plugin prefix-cache has no argument \"blockSizeToHsh\", it is ignored; it has blockSizeToHash, \
+        "text": "Plugin prefix-cache has no argument \"blockSizeToHsh\", it is ignored, did you mean blockSizeToHash? It has blockSizeToHash, \
                  maxBlocksToMatch, topKMatches, maxHashCacheSize, recordSticky."}]);
     answers.decisions = json!({"decisions": vec![decision("default/a", 0, 0); 20]});
     answers.prompts = prompts(2000, 27, 47);

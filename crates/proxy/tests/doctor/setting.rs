@@ -41,7 +41,8 @@ fn i5_what_was_warned_of_at_the_start() {
 #[test]
 fn i5_the_plugin_is_not_enabled() {
     let mut answers = healthy();
-    answers.prefix["configuration"] = Value::Null;
+    answers.router["scores"] = json!([{"name": "gpu-usage", "weight": 1}]);
+    answers.prefix = Value::Null;
     let finding = the("not-enabled", answers);
     assert!(finding.evidence.contains("gpu-usage"), "{finding:?}");
 }

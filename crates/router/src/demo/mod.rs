@@ -5,6 +5,7 @@
 //! scenarios compare other pairs of settings: [`pd`], [`sticky`].
 
 mod fleet;
+mod page;
 mod pd;
 mod progress;
 mod stack;
@@ -15,6 +16,7 @@ use crate::run::wind_down;
 use crate::signals::Signals;
 use crate::table::Table;
 use anyhow::Context;
+use page::Page;
 use progress::Progress;
 use routing::schedule::SchedulerConfig;
 use serde_json::json;
@@ -42,8 +44,10 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
         .context("cannot start threads")?;
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
+        let mut page = Page::bind().await?;
+        println!("watch it live: {}/\n", page.url());
         let played = tokio::select! {
-            played = play_scenario(options) => played?,
+            played = play_scenario(options, &mut page) => played?,
             () = signals.next() => {
                 println!();
                 return Ok(ExitCode::SUCCESS);
@@ -54,7 +58,7 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
             played.stack.stop(PATIENCE).await;
             return Ok(ExitCode::SUCCESS);
         }
-        println!("{}", serving(&played.stack, options.scenario));
+        println!("{}", serving(&played.stack, &page, options.scenario));
         signals.next().await;
         println!();
         let code = wind_down(&played.stack.app, PATIENCE, &mut signals).await;
@@ -69,27 +73,33 @@ struct Played {
     stack: Stack,
 }
 
-async fn play_scenario(options: &Demo) -> anyhow::Result<Played> {
+async fn play_scenario(options: &Demo, page: &mut Page) -> anyhow::Result<Played> {
     match options.scenario {
-        Shown::Prefix => play_both(options).await,
-        Shown::Pd => pd::play_both(options).await,
-        Shown::Sticky => sticky::play_both(options).await,
+        Shown::Prefix => play_both(options, page).await,
+        Shown::Pd => pd::play_both(options, page).await,
+        Shown::Sticky => sticky::play_both(options, page).await,
     }
 }
 
 #[allow(clippy::print_stdout, reason = "says what the demo does")]
-async fn play_both(options: &Demo) -> anyhow::Result<Played> {
+async fn play_both(options: &Demo, page: &mut Page) -> anyhow::Result<Played> {
     let scenario = scaled(Scenario::demo(MODEL), options.time);
     println!(
         "{ENGINES} simulated engines (a 7B model on one GPU each), {} chats in {} groups that share a {}-token system \
          prompt, {} turns each.\nThe same traffic twice, on fresh engines:\n",
         scenario.users, scenario.groups, scenario.system_tokens, scenario.turns,
     );
-    let stack = Stack::start(random()?, None, Layout::Alike).await?;
+    let stack = Stack::start(random()?, None, Layout::Alike, page).await?;
     let before = pass("random", &stack, &scenario, options.seed).await;
     stack.stop(PATIENCE).await;
 
-    let stack = Stack::start(SchedulerConfig::default(), options.port, Layout::Alike).await?;
+    let stack = Stack::start(
+        SchedulerConfig::default(),
+        options.port,
+        Layout::Alike,
+        page,
+    )
+    .await?;
     let after = pass("default plugins", &stack, &scenario, options.seed).await;
 
     let mut table = Table::new([
@@ -161,8 +171,8 @@ fn row(name: &str, report: &Report) -> Vec<String> {
     ]
 }
 
-fn serving(stack: &Stack, shown: Shown) -> String {
-    let (url, debug) = (stack.url(), stack.debug_url());
+fn serving(stack: &Stack, page: &Page, shown: Shown) -> String {
+    let (url, debug) = (stack.url(), page.url());
     let (with, header) = match shown {
         Shown::Prefix | Shown::Pd => ("the default plugins", ""),
         Shown::Sticky => ("session sticky", "-i -H 'X-Session-ID: me' "),
@@ -175,7 +185,8 @@ fn serving(stack: &Stack, shown: Shown) -> String {
          curl -s {header}{url}/v1/chat/completions -H 'Content-Type: application/json' \\\n  \
          -d '{{\"model\":\"{MODEL}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n\n\
          metrics  {}/metrics\n\
-         pods     {debug}/debug/config_dump/pods\n\n\
+         pods     {debug}/debug/config_dump/pods\n\
+         live     {debug}/\n\n\
          Ctrl-C ends it.",
         stack.metrics_url(),
     );

@@ -1,5 +1,6 @@
 //! `--scenario pd`: what long prompts do to answers under way, with prefill on the same engines and on others.
 
+use super::page::Page;
 use super::stack::{Layout, Stack};
 use super::{ENGINES, MODEL, PATIENCE, Played, ms, pass, scaled};
 use crate::flags::Demo;
@@ -9,7 +10,7 @@ use sim::load::{Report, Scenario};
 
 /// Plays the same questions against four engines that do everything, and against two pairs.
 #[allow(clippy::print_stdout, reason = "says what the demo does")]
-pub(super) async fn play_both(options: &Demo) -> anyhow::Result<Played> {
+pub(super) async fn play_both(options: &Demo, page: &mut Page) -> anyhow::Result<Played> {
     let scenario = scaled(Scenario::long_prompts(MODEL), options.time);
     println!(
         "{ENGINES} simulated engines (a 7B model on one GPU each), {} questions of about 3000 tokens each, nothing in \
@@ -19,11 +20,11 @@ pub(super) async fn play_both(options: &Demo) -> anyhow::Result<Played> {
         ENGINES / 2,
     );
     let config = SchedulerConfig::default;
-    let stack = Stack::start(config(), None, Layout::Alike).await?;
+    let stack = Stack::start(config(), None, Layout::Alike, page).await?;
     let together = pass("together", &stack, &scenario, options.seed).await;
     stack.stop(PATIENCE).await;
 
-    let stack = Stack::start(config(), options.port, Layout::Pairs).await?;
+    let stack = Stack::start(config(), options.port, Layout::Pairs, page).await?;
     let apart = pass("prefill | decode", &stack, &scenario, options.seed).await;
 
     let mut table = Table::new([

@@ -1,11 +1,12 @@
 //! Engines and a router in this process.
 
 use super::fleet::{fleet, pairs, sessions};
+use super::page::Page;
 use super::{ENGINES, MODEL};
 use anyhow::Context;
 use proxy::lifecycle::Phase;
 use proxy::metrics::Metrics;
-use proxy::{App, Settings, debug, front, scrape, upkeep};
+use proxy::{App, Settings, front, scrape, upkeep};
 use routing::fleet::PodIds;
 use routing::schedule::{Scheduler, SchedulerConfig};
 use sim::live::{Disaggregation, LiveEngine, LiveOptions, PdConnector, PdRole};
@@ -43,16 +44,16 @@ pub(super) struct Stack {
     engines: Vec<LiveEngine>,
     inference: SocketAddr,
     metrics: SocketAddr,
-    debug: SocketAddr,
     tasks: JoinSet<()>,
 }
 
 impl Stack {
-    /// Starts everything and waits until the router is ready.
+    /// Starts everything, shows it on the page, and waits until the router is ready.
     pub(super) async fn start(
         config: SchedulerConfig,
         port: Option<u16>,
         layout: Layout,
+        page: &mut Page,
     ) -> anyhow::Result<Self> {
         let mut engines = Vec::with_capacity(ENGINES);
         for seed in 0..ENGINES as u64 {
@@ -81,17 +82,13 @@ impl Stack {
             Layout::Sessions => sessions(&addresses, &ids),
         }));
 
-        let (inference, metrics, debug_pages) = (
-            listen(port.unwrap_or(0)).await?,
-            listen(0).await?,
-            listen(0).await?,
-        );
+        let (inference, metrics) = (listen(port.unwrap_or(0)).await?, listen(0).await?);
+        page.show(&app);
         let mut stack = Self {
             app: Arc::clone(&app),
             engines,
             inference: inference.local_addr()?,
             metrics: metrics.local_addr()?,
-            debug: debug_pages.local_addr()?,
             tasks: JoinSet::new(),
         };
         stack.tasks.spawn(front::serve_clients(
@@ -104,11 +101,6 @@ impl Stack {
             Arc::clone(&app),
             metrics,
             upkeep::serve_metrics,
-        ));
-        stack.tasks.spawn(front::serve_operators(
-            Arc::clone(&app),
-            debug_pages,
-            debug::serve,
         ));
         stack.tasks.spawn(scrape::run(Arc::clone(&app)));
         stack.tasks.spawn(upkeep::sweep(Arc::clone(&app)));
@@ -126,10 +118,6 @@ impl Stack {
 
     pub(super) fn metrics_url(&self) -> String {
         format!("http://{}", self.metrics)
-    }
-
-    pub(super) fn debug_url(&self) -> String {
-        format!("http://{}", self.debug)
     }
 
     pub(super) fn engine_addresses(&self) -> Vec<String> {

@@ -178,6 +178,11 @@ async fn plays(scenario: &str, parts: &[&str]) {
     for part in parts {
         assert!(ended.out.contains(part), "{part} in {}", ended.out);
     }
+    let first = ended.out.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("watch it live: http://127.0.0.1:"),
+        "{first}"
+    );
     // Both passes have a row: requests, and none failed.
     let rows: Vec<Vec<&str>> = ended
         .out

@@ -7,6 +7,7 @@ mod cluster;
 mod commands;
 mod debug;
 mod disconnect;
+mod doctor;
 mod errors;
 mod failover;
 mod forwarding;

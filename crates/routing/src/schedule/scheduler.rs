@@ -163,6 +163,16 @@ impl Scheduler {
         })
     }
 
+    /// Names of the Filter plugins, in the order in which they run.
+    pub fn filters(&self) -> impl Iterator<Item = &'static str> {
+        self.filters.iter().map(|plugin| plugin.name())
+    }
+
+    /// Names and weights of the Score plugins.
+    pub fn scores(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.scores.iter().map(|s| (s.plugin.name(), s.weight))
+    }
+
     /// Number of block hashes that are recorded for all pods together.
     #[must_use]
     pub fn prefix_entries(&self) -> usize {

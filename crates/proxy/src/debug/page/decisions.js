@@ -10,8 +10,10 @@ function showDecisions(data, model) {
   say(byId("decisions-hint"), decisions.length ? "newest first; open one to see why" : "");
   if (!decisions.length) {
     rows.clear();
-    place.replaceChildren(el("p", { class: "empty", text: "No request was scheduled yet. Decisions appear here as requests come." }));
+    byId("decisions-head").hidden = true;
+    place.replaceChildren(el("p", { class: "empty", text: data.decisions.missing ? "This router does not tell its decisions." : "No request was scheduled yet. Decisions appear here as requests come." }));
   } else {
+    byId("decisions-head").hidden = false;
     const shown = decisions.filter((d, n) => allDecisions || n < FIRST_DECISIONS || (rows.get(keyOf(d)) || {}).open);
     const keys = new Set(shown.map(keyOf));
     for (const [key, row] of rows) if (!keys.has(key)) { row.remove(); rows.delete(key); }
@@ -40,13 +42,14 @@ function decisionRow(d) {
   fill.style.setProperty("--share", String(share));
   const failed = d.status >= 400;
   const to = d.prefillPod ? `${d.prefillPod} → ${d.pod}` : String(d.pod);
+  const unseen = (text) => el("span", { class: "hidden-text", text });
   const summary = el("summary", {},
-    el("span", { class: "mono", text: known(d.at) ? clock(d.at) : "–" }),
+    el("span", { class: "mono time", text: known(d.at) ? clock(d.at) : "–" }),
     el("span", { class: "cut model", text: d.model, title: d.model }),
     el("span", { class: "cut to", text: to, title: to }),
-    el("span", { class: "hit" }, el("span", { class: "track", "aria-hidden": "true" }, fill), el("span", { text: matched })),
-    el("span", { class: "num", text: milliseconds(d.ttftMs) }),
-    el("span", { class: failed ? "num bad-text" : "num", text: d.status }));
+    el("span", { class: "hit" }, el("span", { class: "track", "aria-hidden": "true" }, fill), unseen("matched blocks"), el("span", { text: matched })),
+    el("span", { class: "num" }, unseen("time to first token"), document.createTextNode(milliseconds(d.ttftMs))),
+    el("span", { class: failed ? "num bad-text" : "num" }, unseen("status"), document.createTextNode(d.status ?? "–")));
   const row = el("details", { class: "decision" }, summary);
   // The explanation is made when somebody wants it.
   row.addEventListener("toggle", () => { if (row.open && row.children.length === 1) row.append(explanation(d)); });

@@ -7,6 +7,7 @@ function showFindings(answer) {
   const wrong = findings.filter((f) => f.severity !== "note").length;
   say(byId("doctor-summary"), !answer ? "No answer from /debug/doctor."
     : wrong ? `${wrong} ${wrong === 1 ? "thing" : "things"} to change` : "Nothing wrong.");
+  byId("doctor-summary").classList.toggle("fine", Boolean(answer) && !wrong);
   const text = JSON.stringify(findings);
   if (text === lastFindings) return;
   lastFindings = text;
@@ -27,7 +28,6 @@ function finding(f, open) {
     el("dl", {}, el("dt", { text: "Seen" }), el("dd", { text: f.evidence }), el("dt", { text: "Advice" }), el("dd", { text: f.advice })));
   // Not the title: it holds figures that change.
   row.dataset.key = `${f.check} ${f.severity}`;
-  row.open = open.has(row.dataset.key) || (kind === "problem" && !open.size && !lastFindingsShown);
+  row.open = open.has(row.dataset.key);
   return row;
 }
-let lastFindingsShown = false;

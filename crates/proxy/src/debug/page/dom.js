@@ -25,7 +25,7 @@ const known = (value) => typeof value === "number" && Number.isFinite(value);
 const list = (value) => (Array.isArray(value) ? value : []);
 const whole = (n) => (known(n) ? Math.round(n).toLocaleString("en") : "–");
 const percent = (share) => (known(share) ? `${Math.round(share * 100)} %` : "–");
-const milliseconds = (ms) => (!known(ms) ? "–" : ms >= 10000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`);
+const milliseconds = (ms) => (!known(ms) ? "–" : ms >= 10000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 10 || ms === 0 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`);
 const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
 
 function duration(seconds) {
@@ -35,9 +35,9 @@ function duration(seconds) {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-// A bar and its figure. `label` is what a screen reader says.
-function meter(what, share, text, label) {
-  const fill = el("div", { class: share >= 0.9 ? "fill hot" : "fill" });
+// A bar and its figure. `label` is what a screen reader says; from `hot` on the bar warns.
+function meter(what, share, text, label, hot = Infinity) {
+  const fill = el("div", { class: share >= hot ? "fill hot" : "fill" });
   fill.style.setProperty("--share", String(Math.max(0, Math.min(1, known(share) ? share : 0))));
   const track = el("div", {
     class: "track", role: "meter", "aria-label": label || what, "aria-valuemin": 0, "aria-valuemax": 100,

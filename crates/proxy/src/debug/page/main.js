@@ -10,6 +10,7 @@ const weightOf = (plugin) => (list(now.router.scores).find((s) => s.name === plu
 
 async function read(path) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE), cache: "no-store" });
+  if (answer.status === 404) return { missing: true };
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
   return answer.json();
 }
@@ -45,9 +46,10 @@ async function turn() {
 function gone(error) {
   now.goneSince = now.goneSince || new Date();
   const since = now.goneSince.toLocaleTimeString("en-GB");
-  const why = error instanceof TypeError || error.name === "TimeoutError" ? "does not answer" : error.message;
-  const what = now.data ? "What is shown below is from then." : "There is nothing to show yet.";
-  say(byId("gone"), `The router ${why === "does not answer" ? why : `answers with an error (${why})`} since ${since}. ${what} It is asked again every ${PERIOD / 1000} seconds.`);
+  const silent = error instanceof TypeError || error.name === "TimeoutError";
+  const what = silent ? `The router has not answered since ${since}.` : `The router answers with an error since ${since}: ${error.message}.`;
+  const shown = now.data ? "What is shown below is from then." : "There is nothing to show yet.";
+  say(byId("gone"), `${what} ${shown} It is asked again every ${PERIOD / 1000} seconds.`);
   byId("gone").hidden = false;
 }
 

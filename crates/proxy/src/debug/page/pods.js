@@ -23,7 +23,7 @@ function podCard(pod, entries, busiest) {
   const kv = m.gpuCacheUsage;
   const lines = [
     meter("requests", (pod.inFlight || 0) / busiest, whole(pod.inFlight), `requests from this router on ${name}`),
-    meter("KV cache", unknown ? 0 : kv, unknown ? "–" : percent(kv), `KV cache in use on ${name}`),
+    meter("KV cache", unknown ? 0 : kv, unknown ? "–" : percent(kv), `KV cache in use on ${name}`, 0.9),
   ];
   if (entries) {
     lines.push(meter("entries", entries.capacity ? entries.entries / entries.capacity : 0, whole(entries.entries), `prefix entries of ${name}`));

@@ -26,13 +26,17 @@ impl<'a> Args<'a> {
                 .any(|arg| arg.name.eq_ignore_ascii_case(key))
             {
                 let known: Vec<_> = plugin.args.iter().map(|arg| arg.name).collect();
+                let meant = match nearest(key, &known) {
+                    Some(name) => format!(", did you mean {name}?"),
+                    None => ".".to_owned(),
+                };
                 let known = if known.is_empty() {
                     "no arguments".into()
                 } else {
                     known.join(", ")
                 };
                 let text = format!(
-                    "Plugin {} has no argument {key:?}, it is ignored; it has {known}.",
+                    "Plugin {} has no argument {key:?}, it is ignored{meant} It has {known}.",
                     plugin.name
                 );
                 warnings.push(WarningKind::UnknownArgument.with(text));
@@ -96,4 +100,26 @@ pub(in crate::schedule) fn no_args(
 ) -> Result<(), ConfigError> {
     Args::new(plugin, value, warnings);
     Ok(())
+}
+
+/// The name that a misspelled key most likely stands for: two letters away at most.
+fn nearest<'a>(key: &str, names: &[&'a str]) -> Option<&'a str> {
+    let far = names.iter().map(|name| (distance(key, name), *name));
+    far.min().filter(|(d, _)| *d <= 2).map(|(_, name)| name)
+}
+
+/// Letters to insert, delete or replace to make one text the other, without case (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (n, x) in a.chars().enumerate() {
+        let mut next = vec![n + 1];
+        for ((y, above), aside) in b.iter().zip(row.iter().skip(1)).zip(&row) {
+            let left = next.last().copied().unwrap_or_default();
+            let changed = usize::from(!x.eq_ignore_ascii_case(y));
+            next.push((left + 1).min(above + 1).min(aside + changed));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
 }

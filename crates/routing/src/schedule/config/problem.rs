@@ -30,6 +30,17 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
+    /// Its name, for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownPlugin => "unknown-plugin",
+            Self::RandomAmongOthers => "random-among-others",
+            Self::BadArguments => "bad-arguments",
+            Self::UnknownArgument => "unknown-argument",
+        }
+    }
+
     pub(in crate::schedule) fn with(self, text: String) -> Warning {
         Warning { kind: self, text }
     }
