@@ -11,8 +11,9 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
+use std::sync::Arc;
 
-pub(super) async fn answer(app: &App, query: &str) -> Response<ClientBody> {
+pub(super) async fn answer(app: &Arc<App>, query: &str) -> Response<ClientBody> {
     let answers = Answers {
         router: page(app, "/debug/router").await,
         prefix: page(app, "/debug/prefix-cache").await,
@@ -36,8 +37,8 @@ pub(super) async fn answer(app: &App, query: &str) -> Response<ClientBody> {
     response
 }
 
-async fn page(app: &App, path: &str) -> Value {
-    match read(app, path).into_body().collect().await {
+async fn page(app: &Arc<App>, path: &str) -> Value {
+    match read(app, path).await.into_body().collect().await {
         Ok(body) => serde_json::from_slice(&body.to_bytes()).unwrap_or_default(),
         Err(_) => Value::Null,
     }

@@ -28,14 +28,14 @@ pub async fn serve(
         (&Method::GET, "/debug/doctor") => {
             doctor::answer(&app, uri.query().unwrap_or_default()).await
         }
-        (&Method::GET, path) => read(&app, path),
+        (&Method::GET, path) => read(&app, path).await,
         (&Method::POST, "/debug/explain") => explain::answer(&app, request).await,
         _ => not_found(),
     })
 }
 
-/// What can only be read.
-fn read(app: &App, path: &str) -> Response<ClientBody> {
+/// What can only be read. The doctor reads here too.
+async fn read(app: &Arc<App>, path: &str) -> Response<ClientBody> {
     match path {
         "/" => page::answer(),
         "/debug/router" => json(StatusCode::OK, router::answer(app).to_string().into()),
