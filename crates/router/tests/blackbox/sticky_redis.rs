@@ -46,6 +46,7 @@ async fn bindings(redis: &Redis) -> Vec<BTreeMap<String, String>> {
 const SHOWS: (&str, &str) = ("ROUTER_EXPOSE_BACKEND_POD_HEADER", "true");
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_two_routers_with_one_redis_agree() {
     let redis = Redis::start().await;
     let pods: [Pod; 3] = Pod::several().await;
@@ -73,6 +74,7 @@ async fn j2_two_routers_with_one_redis_agree() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_of_concurrent_first_requests_one_binds_the_session() {
     let redis = Redis::start().await;
     let pods: [Pod; 3] = Pod::several().await;
@@ -104,6 +106,7 @@ async fn j2_of_concurrent_first_requests_one_binds_the_session() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_a_binding_that_has_expired_is_made_anew() {
     let redis = Redis::start().await;
     let pods: [Pod; 2] = Pod::several().await;
@@ -129,6 +132,7 @@ async fn j2_a_binding_that_has_expired_is_made_anew() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_requests_are_served_while_redis_is_away_and_bound_when_it_is_back() {
     let mut redis = Redis::start().await;
     let pods: [Pod; 2] = Pod::several().await;
@@ -185,6 +189,7 @@ async fn j2_requests_are_served_while_redis_is_away_and_bound_when_it_is_back() 
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_without_redis_at_the_start_there_is_no_start() {
     let mut redis = Redis::start().await;
     redis.kill().await;

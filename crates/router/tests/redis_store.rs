@@ -1,4 +1,5 @@
-//! The shared store against a real Redis.
+//! The shared store against a real Redis: here, and not beside the store, since one build script is enough to say whether
+//! there is a Redis.
 
 use e2e::{Redis, until};
 use proxy::sticky::{Binding, Committed, RedisStore, SessionKey};
@@ -27,6 +28,7 @@ fn pair(decode: &str, prefill: &str) -> Binding {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_the_layout_in_redis() {
     let redis = Redis::start().await;
     let store = RedisStore::connect(&redis.address()).await.unwrap();
@@ -53,6 +55,7 @@ async fn j2_the_layout_in_redis() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_in_redis_the_first_writer_wins_too() {
     let redis = Redis::start().await;
     let store = RedisStore::connect(&redis.address()).await.unwrap();
@@ -77,6 +80,7 @@ async fn j2_in_redis_the_first_writer_wins_too() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_in_redis_a_commit_slides_the_end() {
     let redis = Redis::start().await;
     let store = RedisStore::connect(&redis.address()).await.unwrap();
@@ -100,6 +104,7 @@ async fn j2_in_redis_a_commit_slides_the_end() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_what_others_wrote_is_no_reason_to_fail() {
     let redis = Redis::start().await;
     let store = RedisStore::connect(&redis.address()).await.unwrap();
@@ -124,6 +129,7 @@ async fn j2_what_others_wrote_is_no_reason_to_fail() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
     let mut redis = Redis::start().await;
     let store = RedisStore::connect(&redis.address()).await.unwrap();
@@ -150,10 +156,21 @@ async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_without_redis_there_is_no_store() {
     let mut redis = Redis::start().await;
     let address = redis.address();
     redis.kill().await;
     let why = RedisStore::connect(&address).await.unwrap_err();
     assert!(why.starts_with("redis ping for session sticky: "), "{why}");
+}
+
+/// The gate installs a Redis; on a machine without one the tests that want it are ignored.
+#[test]
+fn in_ci_the_tests_with_redis_are_not_ignored() {
+    let in_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(
+        cfg!(redis_server) || !in_ci,
+        "there was no redis-server on the PATH when the tests were built"
+    );
 }
