@@ -11,7 +11,7 @@ fn object(kind: Kind, spec: &Value) -> Value {
 }
 
 fn refusal(kind: Kind, spec: &Value) -> String {
-    review(kind, &object(kind, spec))
+    review(kind, object(kind, spec))
         .refusal
         .expect("it is refused")
 }
@@ -56,7 +56,7 @@ fn what_is_valid_is_allowed() {
             provider(&json!({"auth": {"secretRef": {"name": "s", "key": "k"}}})),
         ),
     ] {
-        assert_eq!(review(kind, &object(kind, &spec)).refusal, None, "{spec}");
+        assert_eq!(review(kind, object(kind, &spec)).refusal, None, "{spec}");
     }
 }
 
@@ -123,7 +123,7 @@ fn one_refusal_of_each_rule_for_routes() {
     let one_of_two = route(&json!({"rules": [{"targetModels": [
         {"modelServerName": "a", "weight": 0}, {"modelServerName": "b"},
     ]}]}));
-    let verdict = review(Kind::ModelRoute, &object(Kind::ModelRoute, &one_of_two));
+    let verdict = review(Kind::ModelRoute, object(Kind::ModelRoute, &one_of_two));
     assert_eq!(verdict.refusal, None, "a missing weight counts 100");
 }
 
@@ -243,22 +243,22 @@ fn one_refusal_of_each_rule_for_providers() {
 fn metadata_is_the_api_servers_to_judge() {
     let mut new = object(Kind::ModelRoute, &route(&json!({})));
     new["metadata"] = json!({"generateName": "x-", "managedFields": [{"manager": "kubectl"}]});
-    assert_eq!(review(Kind::ModelRoute, &new).refusal, None);
+    assert_eq!(review(Kind::ModelRoute, new).refusal, None);
 }
 
 #[test]
 fn an_object_that_is_being_deleted_can_lose_its_finalizers() {
     let mut bad = object(Kind::ModelServer, &json!({}));
-    assert!(review(Kind::ModelServer, &bad).refusal.is_some());
+    assert!(review(Kind::ModelServer, bad.clone()).refusal.is_some());
     bad["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(review(Kind::ModelServer, &bad).refusal, None);
+    assert_eq!(review(Kind::ModelServer, bad).refusal, None);
 }
 
 #[test]
 fn what_has_no_effect_is_a_warning() {
     let limited = route(&json!({"parentRefs": [{"name": "g"}]}));
     let Verdict { refusal, warnings } =
-        review(Kind::ModelRoute, &object(Kind::ModelRoute, &limited));
+        review(Kind::ModelRoute, object(Kind::ModelRoute, &limited));
     assert_eq!(
         (refusal, warnings),
         (

@@ -9,12 +9,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// The versions of TLS that a server must speak.
 pub const TLS_VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
@@ -40,6 +42,21 @@ impl CertificateAuthority {
         let params = CertificateParams::new([name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.pem(), key.serialize_pem())
+    }
+
+    /// What serves TLS with a certificate for a name, or an address, of this authority.
+    #[must_use]
+    pub fn acceptor(&self, name: &str) -> TlsAcceptor {
+        let (certificate, key) = self.sign(name);
+        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
     }
 
     /// Its own certificate, in PEM.

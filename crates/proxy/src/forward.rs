@@ -59,7 +59,7 @@ pub(crate) async fn forward(
         tracing::warn!(pod = %pod.name, request_id = ?record.request_id(), "attempt failed: {last_error}");
     }
     let answer = answered.ok_or(Refusal::AllFailed { last: last_error })?;
-    record.served_by(answer.in_flight.pod());
+    record.served_by(answer.in_flight.pod(), None);
     Ok(answer)
 }
 

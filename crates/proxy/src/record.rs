@@ -54,8 +54,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Starts the record of a request; gives it an id if it has none.
+    /// Starts the record of a request; gives it an id if it has none, or one that is too long to be logged.
     pub(crate) fn start(app: Arc<App>, api: Api, parts: &mut Parts) -> Self {
+        let given = parts.headers.get(X_REQUEST_ID);
+        if given.is_some_and(|id| id.len() > MAX_LOGGED) {
+            parts.headers.remove(X_REQUEST_ID);
+        }
         let request_id = parts
             .headers
             .entry(X_REQUEST_ID)
@@ -163,20 +167,15 @@ impl Record {
         self.prefill = Some(Arc::clone(prefill));
     }
 
-    /// The pod that did the prefill of the last attempt.
-    pub(crate) fn prefill(&self) -> Option<&Arc<Pod>> {
-        self.prefill.as_ref()
+    /// The pod of the last attempt, and the prefill pod if it was a pair.
+    pub(crate) fn asked(&self) -> Option<(&Arc<Pod>, Option<&Arc<Pod>>)> {
+        Some((self.pod.as_ref()?, self.prefill.as_ref()))
     }
 
-    /// The pair whose response goes to the client, after other pairs were tried.
-    pub(crate) fn served_by_pair(&mut self, prefill: &Arc<Pod>, decode: &Arc<Pod>) {
-        self.served_by(decode);
-        self.prefill = Some(Arc::clone(prefill));
-    }
-
-    /// The pod whose response goes to the client, after other pods were tried.
-    pub(crate) fn served_by(&mut self, pod: &Arc<Pod>) {
+    /// The pod whose response goes to the client, after others were tried, and the prefill pod if it was a pair.
+    pub(crate) fn served_by(&mut self, pod: &Arc<Pod>, prefill: Option<&Arc<Pod>>) {
         self.pod = Some(Arc::clone(pod));
+        self.prefill = prefill.cloned();
     }
 
     /// A pod's status was seen.
@@ -318,7 +317,7 @@ impl Record {
             .unwrap_or_default();
         let entry = Entry {
             timestamp: self.timestamp,
-            method: self.method.as_str(),
+            method: shortened(self.method.as_str()),
             path: &self.path,
             protocol: protocol(self.protocol),
             status_code: self.status,
@@ -361,7 +360,7 @@ impl Drop for Record {
 /// Label of every model that no route knows.
 static UNKNOWN_MODEL: LazyLock<Text> = LazyLock::new(|| Text::from("unknown"));
 
-/// Longest path or model name in a log line, in bytes. Clients choose both; real ones are far shorter.
+/// Longest method, path, model name or request id in a log line, in bytes. Clients choose them; real ones are far shorter.
 const MAX_LOGGED: usize = 512;
 
 fn shortened(text: &str) -> &str {

@@ -5,7 +5,7 @@ use crate::http_client::request;
 use crate::table::Table;
 use anyhow::{Context, bail};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Explain) -> anyhow::Result<ExitCode> {
     let url = format!(
         "{}/debug/explain?path={}",
         options.debug_url.trim_end_matches('/'),
-        options.path
+        encoded(&options.path)
     );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -53,6 +53,21 @@ pub(crate) fn run(options: &Explain) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A path as the value of a parameter.
+fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '%' => out.push_str("%25"),
+            '&' => out.push_str("%26"),
+            '+' => out.push_str("%2B"),
+            '#' => out.push_str("%23"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 fn header(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = text
         .split_once(':')
@@ -68,6 +83,9 @@ fn render(answer: &Value) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(out, "model        {}", text(&answer["model"]));
     let _ = writeln!(out, "modelServer  {}", text(&answer["modelServer"]));
+    if let Some(session) = answer["session"].as_object() {
+        let _ = writeln!(out, "session      {}", bound(session));
+    }
     let _ = writeln!(
         out,
         "prompt       {} bytes, {} blocks hashed",
@@ -109,6 +127,20 @@ fn render(answer: &Value) -> String {
         false => writeln!(out, "would try, in this order: {}", attempts.join(", ")),
     };
     out
+}
+
+/// What the session is bound to, in a line.
+fn bound(session: &Map<String, Value>) -> String {
+    let text = |key: &str| session.get(key).and_then(Value::as_str);
+    let mut line = format!("by {}, bound to ", text("source").unwrap_or("-"));
+    if let Some(prefill) = text("prefillPod") {
+        let _ = write!(line, "{prefill} → ");
+    }
+    line.push_str(text("pod").unwrap_or("-"));
+    if session.get("survives") != Some(&Value::Bool(true)) {
+        line.push_str(", which is gone or filtered");
+    }
+    line
 }
 
 /// The table of the candidates of a role, or of those without one.
@@ -174,6 +206,29 @@ mod tests {
             "attempts": ["default/demo:a"],
         });
         insta::assert_snapshot!(render(&answer));
+    }
+
+    #[test]
+    fn j2_a_session_has_a_line() {
+        let line = |session: &Value| bound(session.as_object().expect("an object"));
+        assert_eq!(
+            line(&serde_json::json!({"source": "Header", "pod": "default/m:a", "survives": true})),
+            "by Header, bound to default/m:a"
+        );
+        assert_eq!(
+            line(&serde_json::json!({
+                "source": "Cookie", "pod": "default/m:d", "prefillPod": "default/m:p", "survives": false
+            })),
+            "by Cookie, bound to default/m:p → default/m:d, which is gone or filtered"
+        );
+    }
+
+    #[test]
+    fn a_path_with_a_query_stays_one_parameter() {
+        assert_eq!(
+            encoded("/v1/x?a=b%20c+d&e#f"),
+            "/v1/x?a=b%2520c%2Bd%26e%23f"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::flags::{ConfigSource, DEFAULT_ROUTER_CONFIG};
 use anyhow::Context;
-use control::router_config::{AuthConfig, SessionStore};
+use control::router_config::{AuthConfig, ConfigError, SessionStore};
 use control::{Problem, RouterConfig, Severity};
 use proxy::doctor::StartWarning;
 use routing::schedule::{Scheduler, SchedulerConfig};
@@ -64,33 +64,60 @@ pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configur
     })
 }
 
+/// What `validate` has to say about a configuration.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// What is wrong.
+    pub(crate) findings: Vec<Problem>,
+    /// Whether it has an `auth`; unknown of one that cannot be read.
+    auth: Option<bool>,
+}
+
+impl Checked {
+    /// Whether a router with this configuration is known to look at no tokens.
+    pub(crate) fn has_no_auth(&self) -> bool {
+        self.auth == Some(false)
+    }
+}
+
 /// Checks the configuration for `validate`.
-pub(crate) fn check_scheduler(path: &Path) -> Vec<Problem> {
+pub(crate) fn check(path: &Path) -> Checked {
     let problem = |message: String, severity| Problem {
         file: path.display().to_string().into(),
         line: None,
-        field: String::new(),
+        field: "scheduler".to_owned(),
         message,
         severity,
     };
     let config = match RouterConfig::load(path) {
         Ok(config) => config,
-        Err(control::router_config::ConfigError::Unmarshal(problems)) => return problems.0,
-        Err(error) => return vec![problem(error.to_string(), Severity::Error)],
+        Err(error) => {
+            let findings = match error {
+                ConfigError::Unmarshal(problems) => problems.0,
+                error @ ConfigError::Read { .. } => vec![Problem {
+                    field: String::new(),
+                    ..problem(error.to_string(), Severity::Error)
+                }],
+            };
+            return Checked {
+                findings,
+                auth: None,
+            };
+        }
     };
-    let mut found = config.warnings;
+    let mut findings = config.warnings;
     match SchedulerConfig::from_value(&config.scheduler) {
         Ok((_, warnings)) => {
-            found.extend(
-                warnings
-                    .iter()
-                    .map(|w| problem(w.to_string(), Severity::Warning)),
-            );
+            let warning = |w: &_| problem(ToString::to_string(w), Severity::Warning);
+            findings.extend(warnings.iter().map(warning));
         }
-        Err(error) => found.push(problem(
+        Err(error) => findings.push(problem(
             format!("failed to Load Scheduler: {error}"),
             Severity::Error,
         )),
     }
-    found
+    Checked {
+        findings,
+        auth: Some(config.auth.is_some()),
+    }
 }

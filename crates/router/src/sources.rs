@@ -2,6 +2,7 @@
 
 use crate::flags::{ConfigSource, Serve};
 use anyhow::Context;
+use control::resources::claims_without_auth;
 use control::{ClusterOptions, ClusterSource, FileSource, Objects, Problem, snapshot};
 use proxy::{App, scrape};
 use routing::fleet::PodIds;
@@ -21,8 +22,8 @@ fn start_files(flags: &Serve, app: &Arc<App>) -> anyhow::Result<String> {
     let (source, objects) = FileSource::open(&flags.config_dir);
     let objects = objects.map_err(|problems| invalid(&flags.config_dir, &problems))?;
     objects.warnings.iter().for_each(|w| tracing::warn!("{w}"));
-    let ids = PodIds::default();
-    publish(app, &objects, &ids);
+    let mut publisher = Publisher::new(app);
+    publisher.publish(&objects);
     app.metrics.config_source_up.set(1);
     tokio::spawn(scrape::run(Arc::clone(app)));
     let follower = Arc::clone(app);
@@ -32,7 +33,7 @@ fn start_files(flags: &Serve, app: &Arc<App>) -> anyhow::Result<String> {
             .config_source_up
             .set(i64::from(change.is_ok()));
         if let Ok(objects) = change {
-            publish(&follower, &objects, &ids);
+            publisher.publish(&objects);
         }
     }));
     Ok(format!(
@@ -55,14 +56,13 @@ async fn start_cluster(flags: &Serve, app: &Arc<App>) -> anyhow::Result<String> 
         "--config-source=kubernetes (--config-source=file --config-dir=DIR serves without a cluster)",
     )?;
     let server = source.server().to_string();
-    let (publisher, gauge) = (Arc::clone(app), app.metrics.config_source_up.clone());
-    let ids = PodIds::default();
+    let (mut publisher, gauge) = (Publisher::new(app), app.metrics.config_source_up.clone());
     let mut first = true;
     let on_objects = move |objects: Objects| {
-        publish(&publisher, &objects, &ids);
+        publisher.publish(&objects);
         // Ready is who has asked every pod of the first snapshot once.
         if std::mem::take(&mut first) {
-            tokio::spawn(scrape::run(Arc::clone(&publisher)));
+            tokio::spawn(scrape::run(Arc::clone(&publisher.app)));
         }
     };
     tokio::spawn(source.run(on_objects, move |up| {
@@ -71,10 +71,34 @@ async fn start_cluster(flags: &Serve, app: &Arc<App>) -> anyhow::Result<String> 
     Ok(format!("waiting for the cluster at {server}"))
 }
 
-/// Makes a new snapshot the one that requests see.
-fn publish(app: &App, objects: &Objects, ids: &PodIds) {
-    let fleet = snapshot::build(objects, &app.fleet(), ids);
-    app.adopt(Arc::new(fleet));
+/// Makes new snapshots the one that requests see.
+struct Publisher {
+    app: Arc<App>,
+    ids: PodIds,
+    /// It was said that tokens which sessions are made of are not looked at.
+    said: bool,
+}
+
+impl Publisher {
+    fn new(app: &Arc<App>) -> Self {
+        Self {
+            app: Arc::clone(app),
+            ids: PodIds::default(),
+            said: false,
+        }
+    }
+
+    fn publish(&mut self, objects: &Objects) {
+        if !self.said
+            && self.app.auth.is_none()
+            && let Some(problem) = claims_without_auth(objects).first()
+        {
+            tracing::warn!("{problem}");
+            self.said = true;
+        }
+        let fleet = snapshot::build(objects, &self.app.fleet(), &self.ids);
+        self.app.adopt(Arc::new(fleet));
+    }
 }
 
 fn invalid(dir: &Path, problems: &[Problem]) -> anyhow::Error {

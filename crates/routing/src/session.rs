@@ -23,14 +23,20 @@ pub struct KeyParts<'a> {
     pub claims: Option<&'a Claims>,
 }
 
-/// The first key that is not blank, in the order of the sources.
+/// The first key that is not blank, in the order of the sources, and its source.
 #[must_use]
-pub fn key<'a>(sources: &[KeySource], parts: KeyParts<'a>) -> Option<Cow<'a, [u8]>> {
-    sources.iter().find_map(|source| match source {
-        KeySource::Header(name) => header(parts.headers, name).map(Cow::Borrowed),
-        KeySource::Query(name) => query(parts.query?, name.as_bytes()),
-        KeySource::Cookie(name) => cookie(parts.headers, name.as_bytes()).map(Cow::Borrowed),
-        KeySource::Claim(name) => claim(parts.claims?, name),
+pub fn key<'a, 's>(
+    sources: &'s [KeySource],
+    parts: KeyParts<'a>,
+) -> Option<(&'s KeySource, Cow<'a, [u8]>)> {
+    sources.iter().find_map(|source| {
+        let key = match source {
+            KeySource::Header(name) => header(parts.headers, name).map(Cow::Borrowed),
+            KeySource::Query(name) => query(parts.query?, name.as_bytes()),
+            KeySource::Cookie(name) => cookie(parts.headers, name.as_bytes()).map(Cow::Borrowed),
+            KeySource::Claim(name) => claim(parts.claims?, name),
+        };
+        Some((source, key?))
     })
 }
 
@@ -63,17 +69,26 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &[u8]) -> Option<&'a [u8]> {
 fn query<'a>(query: &'a str, name: &[u8]) -> Option<Cow<'a, [u8]>> {
     query.split('&').find_map(|pair| {
         let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if *decoded(found) != *name {
+        if *decode(found) != *name {
             return None;
         }
-        match decoded(value) {
+        match decode(value) {
             Cow::Borrowed(value) => present(value).map(Cow::Borrowed),
             Cow::Owned(value) => present(&value).map(|value| Cow::Owned(value.to_vec())),
         }
     })
 }
 
-fn decoded(text: &str) -> Cow<'_, [u8]> {
+/// A text in the form encoding of queries, as it reads; what is no UTF-8 is replaced.
+#[must_use]
+pub fn form_decoded(text: &str) -> Cow<'_, str> {
+    match decode(text) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+fn decode(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
     if !bytes.iter().any(|b| matches!(b, b'+' | b'%')) {
         return Cow::Borrowed(bytes);

@@ -39,7 +39,7 @@ impl Sent {
             query: self.query.as_deref(),
             claims: self.claims.as_ref(),
         };
-        key(sources, parts)
+        key(sources, parts).map(|(_, key)| key)
     }
 
     fn text(&self, source: KeySource) -> Option<String> {

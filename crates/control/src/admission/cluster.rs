@@ -1,6 +1,7 @@
 //! Where the webhook's certificate is kept in a cluster, and how its API server comes to trust it.
 
 use super::certificate::Pem;
+use crate::cluster::{ClusterOptions, ConnectError};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
@@ -31,6 +32,9 @@ pub struct Store {
 /// What could not be done in the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// There is no way to an API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The API server refused or did not answer.
     #[error("cannot {action}: {source}")]
     Api {
@@ -50,8 +54,8 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// The same as [`Self::new`] with the cluster that the pod runs in, or that KUBECONFIG names. Without a `namespace` it
-    /// is the pod's own.
+    /// The same as [`Self::new`] with the cluster that the cluster source finds. Without a `namespace` it is that of the
+    /// credentials: the pod's own.
     ///
     /// # Errors
     /// When there is no cluster.
@@ -60,19 +64,10 @@ impl Store {
         secret: &str,
         configuration: &str,
     ) -> Result<Self, StoreError> {
-        let client = Client::try_default()
-            .await
-            .map_err(|source| StoreError::Api {
-                action: "find a cluster".to_owned(),
-                source: Box::new(source),
-            })?;
+        let (client, _) = ClusterOptions::default().connect().await?;
         let own = client.default_namespace().to_owned();
-        Ok(Self::new(
-            client,
-            namespace.unwrap_or(&own),
-            secret,
-            configuration,
-        ))
+        let namespace = namespace.unwrap_or(&own);
+        Ok(Self::new(client, namespace, secret, configuration))
     }
 
     /// The namespace of the Secret.

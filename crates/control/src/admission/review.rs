@@ -79,7 +79,7 @@ pub fn answer(kind: Kind, body: &[u8]) -> Result<Vec<u8>, BadReview> {
     if request.object.is_null() {
         return Err(BadReview::NoObject(kind.as_str()));
     }
-    let verdict = review(kind, &request.object);
+    let verdict = review(kind, request.object);
     let mut response = json!({"uid": request.uid, "allowed": verdict.refusal.is_none()});
     if let Some(message) = verdict.refusal {
         response["status"] = json!({"message": message});
@@ -97,7 +97,7 @@ pub fn answer(kind: Kind, body: &[u8]) -> Result<Vec<u8>, BadReview> {
 /// `metadata` is the API server's to judge. An object that is being deleted is allowed whatever it holds: all that can
 /// still change is its finalizers, and refusing that would keep it for ever.
 #[must_use]
-pub fn review(kind: Kind, object: &Value) -> Verdict {
+pub fn review(kind: Kind, object: Value) -> Verdict {
     let allowed = Verdict {
         refusal: None,
         warnings: Vec::new(),
@@ -137,7 +137,7 @@ pub fn review(kind: Kind, object: &Value) -> Verdict {
 }
 
 /// Everything that the rules for manifests say about it.
-fn problems(kind: Kind, object: &Value) -> Vec<Problem> {
+fn problems(kind: Kind, object: Value) -> Vec<Problem> {
     let sink = Sink::of_object("".into());
     let found = &object["kind"];
     if found != kind.as_str() {
@@ -145,11 +145,7 @@ fn problems(kind: Kind, object: &Value) -> Vec<Problem> {
         sink.add(Severity::Error, 0, "kind", message);
         return sink.into_problems();
     }
-    resources::read_document(
-        &Node::from_json(object.clone()),
-        &sink,
-        &mut Objects::default(),
-    );
+    resources::read_document(&Node::from_json(object), &sink, &mut Objects::default());
     let mut problems = sink.into_problems();
     problems.retain(|p| p.field != "metadata" && !p.field.starts_with("metadata."));
     problems

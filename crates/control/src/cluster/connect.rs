@@ -43,7 +43,7 @@ pub enum ConnectError {
 
 impl ClusterOptions {
     /// A client and the server's address, with the credentials that a kubeconfig or a pod's service account give.
-    pub(super) async fn connect(&self) -> Result<(Client, Uri), ConnectError> {
+    pub(crate) async fn connect(&self) -> Result<(Client, Uri), ConnectError> {
         let config = Config::infer().await.map_err(ConnectError::Credentials)?;
         self.client(config)
     }
@@ -58,7 +58,7 @@ impl ClusterOptions {
             names::check_namespace(namespace).map_err(ConnectError::Namespace)?;
         }
         config.connect_timeout = Some(CONNECT);
-        // The cluster source has pauses of its own between tries, and wants to know of each failure.
+        // Whoever asks has pauses of its own between tries, and wants to know of each failure.
         config.default_retry = false;
         let server = config.cluster_url.clone();
         let (burst, window) = self.rate();

@@ -19,6 +19,7 @@ pub use model_route::{ModelRoute, RateLimit, RateUnit};
 pub use model_server::{ModelServer, PodSpec};
 pub use pod::Pod;
 pub use secret::Secret;
+pub use session_sticky::claims_without_auth;
 
 use crate::fields::Reader;
 use crate::node::Node;

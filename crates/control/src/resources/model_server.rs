@@ -213,7 +213,8 @@ fn read_pods(spec: &Reader<'_>, endpoints: Option<Reader<'_>>, port: Option<u16>
         // A wrong port is reported once, not once more for every endpoint.
         (Some(endpoints), false) => read_endpoints(&endpoints, port.unwrap_or(1)),
         (None, false) => {
-            spec.warn("endpoints is not set, so there are no pods; write `endpoints: []` for a server scaled to zero");
+            // Right for a cluster, whose manifests are checked here, too.
+            spec.note("endpoints is not set: it has the pods that workloadSelector selects in a cluster, and none here");
             Vec::new()
         }
     }

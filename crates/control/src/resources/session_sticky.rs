@@ -1,6 +1,8 @@
 //! `spec.trafficPolicy.sessionSticky` of a ModelServer.
 
+use super::Objects;
 use crate::fields::Reader;
+use crate::problem::{Problem, Severity};
 use routing::fleet::{KeySource, SessionSticky};
 use std::time::Duration;
 
@@ -42,6 +44,26 @@ pub(super) fn read(at: &Reader<'_>) -> Option<SessionSticky> {
         affinity: Duration::from_secs(seconds.unwrap_or(Some(AFFINITY_SECONDS))?.into()),
         sources,
     })
+}
+
+/// A warning for each ModelServer with a JWTClaim source, for a router that validates no tokens: such a source never names a
+/// session there.
+#[must_use]
+pub fn claims_without_auth(objects: &Objects) -> Vec<Problem> {
+    let is_claim = |source: &KeySource| matches!(source, KeySource::Claim(_));
+    let servers = objects.servers.iter().filter_map(|server| {
+        let sticky = server.policy.session_sticky.as_ref()?;
+        let at = sticky.sources.iter().position(is_claim)?;
+        Some(server.meta.place.problem(
+            Severity::Warning,
+            &format!("spec.trafficPolicy.sessionSticky.sources[{at}]"),
+            format!(
+                "JWTClaim names no session of ModelServer {}: the routerConfiguration has no auth, so tokens are not looked at",
+                server.meta.name
+            ),
+        ))
+    });
+    servers.collect()
 }
 
 fn read_source(at: &Reader<'_>) -> Option<KeySource> {

@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// What cuts a connection.
 #[derive(Debug)]
@@ -33,21 +35,33 @@ impl std::error::Error for Cut {}
 type Body = Either<Full<Bytes>, Channel<Bytes, Cut>>;
 
 /// Serves connections for ever; they end with it.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let shared = Arc::clone(&shared);
+        let (shared, tls) = (Arc::clone(&shared), tls.clone());
         connections.spawn(async move {
-            let service = service_fn(|request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, Infallible>(answer(request, shared).await) }
-            });
-            // How a connection ends is the client's to see.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            match tls {
+                None => serve(stream, shared).await,
+                // A client that does not like the certificate leaves; that is its to say.
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, shared).await;
+                    }
+                }
+            }
         });
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>) {
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(request, shared).await) }
+    });
+    // How a connection ends is the client's to see.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response<Body> {

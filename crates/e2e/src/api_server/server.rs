@@ -3,7 +3,7 @@
 use super::answer;
 use super::fault::{Fault, Step, Verb};
 use super::objects::Objects;
-use crate::until;
+use crate::{CertificateAuthority, until};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
@@ -69,10 +70,23 @@ impl Shared {
     }
 }
 
+/// What serves TLS, and the certificate of the authority behind it, in PEM.
+struct Tls {
+    acceptor: TlsAcceptor,
+    authority: String,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
 /// An API server on a port of loopback. A scenario that was not played to its end fails the test when it is dropped.
 #[derive(Debug)]
 pub struct ApiServer {
     address: SocketAddr,
+    tls: Option<Tls>,
     shared: Arc<Shared>,
     connections: Option<JoinSet<()>>,
 }
@@ -80,6 +94,19 @@ pub struct ApiServer {
 impl ApiServer {
     /// A server without objects.
     pub async fn start() -> Self {
+        Self::with(None).await
+    }
+
+    /// The same behind TLS, with a certificate of this authority.
+    pub async fn start_tls(authority: &CertificateAuthority) -> Self {
+        Self::with(Some(Tls {
+            acceptor: authority.acceptor("127.0.0.1"),
+            authority: authority.pem(),
+        }))
+        .await
+    }
+
+    async fn with(tls: Option<Tls>) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             news: watch::Sender::new(0),
@@ -88,6 +115,7 @@ impl ApiServer {
         });
         let mut server = Self {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls,
             shared,
             connections: None,
         };
@@ -99,7 +127,8 @@ impl ApiServer {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         let mut connections = JoinSet::new();
-        connections.spawn(answer::accept(listener, Arc::clone(&self.shared)));
+        let tls = self.tls.as_ref().map(|tls| tls.acceptor.clone());
+        connections.spawn(answer::accept(listener, tls, Arc::clone(&self.shared)));
         self.connections = Some(connections);
     }
 
@@ -119,19 +148,32 @@ impl ApiServer {
     /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
-    /// Writes a kubeconfig for it into a directory. The token in it is `secret-token`.
+    /// Writes a kubeconfig for it into a directory; its authority is trusted. The token in it is `secret-token`.
     ///
     /// # Panics
     /// When the file cannot be written.
     #[must_use]
     pub fn kubeconfig(&self, dir: &Path) -> PathBuf {
+        self.kubeconfig_trusting(dir, self.tls.as_ref().map(|tls| &*tls.authority))
+    }
+
+    /// The same with this authority, in PEM, in place of its own.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn kubeconfig_trusting(&self, dir: &Path, authority: Option<&str>) -> PathBuf {
         let path = dir.join("kubeconfig");
+        let trust = authority.map_or_else(String::new, |pem| {
+            format!(", certificate-authority-data: {}", base64(pem.as_bytes()))
+        });
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context: {{cluster: c, user: u}}\n\
-             clusters:\n- name: c\n  cluster: {{server: \"{}\"}}\nusers:\n- name: u\n  user: {{token: secret-token}}\n",
+             clusters:\n- name: c\n  cluster: {{server: \"{}\"{trust}}}\nusers:\n- name: u\n  user: {{token: secret-token}}\n",
             self.url()
         );
         std::fs::write(&path, text).unwrap();
@@ -233,6 +275,25 @@ impl ApiServer {
     pub fn writes(&self, resource: &str) -> Vec<Asked> {
         self.asked(Verb::Write, resource)
     }
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(*three.get(at).unwrap_or(&0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= three.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    text
 }
 
 impl Drop for ApiServer {

@@ -103,10 +103,10 @@ impl Entry<'_> {
             write!(out, " error={}:{}", error.r#type, OneLine(&error.message))?;
         }
         if !self.model_name.is_empty() {
-            write!(out, " model_name={}", OneLine(self.model_name))?;
+            write!(out, " model_name={}", Word(self.model_name))?;
         }
         for (key, value) in self.names() {
-            write!(out, " {key}={}", OneLine(value))?;
+            write!(out, " {key}={}", Word(value))?;
         }
         if self.upstream_status_code != 0 {
             write!(out, " upstream_status_code={}", self.upstream_status_code)?;
@@ -206,6 +206,24 @@ impl Object<'_> {
         self.out
             .push_str(&serde_json::to_string(value).map_err(|_| fmt::Error)?);
         Ok(())
+    }
+}
+
+/// Text that cannot break out of its field, either: blanks are escaped, too.
+struct Word<'a>(&'a str);
+
+impl Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_blank = |c: char| c.is_whitespace() && !c.is_control();
+        self.0.split_inclusive(is_blank).try_for_each(|part| {
+            match part.chars().next_back().filter(|&c| is_blank(c)) {
+                None => OneLine(part).fmt(f),
+                Some(blank) => {
+                    OneLine(part.trim_end_matches(is_blank)).fmt(f)?;
+                    write!(f, "{}", blank.escape_unicode())
+                }
+            }
+        })
     }
 }
 

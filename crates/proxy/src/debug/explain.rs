@@ -1,47 +1,53 @@
 //! `POST /debug/explain`: how a request would be scheduled. The same parsing, routing and planning as for a real one;
-//! nothing is forwarded, recorded or counted.
+//! nothing is forwarded, recorded or counted, and a session lives no longer for it.
+//!
+//! Candidates are what a request without a session would be scored by; what a session is bound to comes first in the
+//! attempts, without a score.
 
 use crate::app::App;
 use crate::error::Refusal;
-use crate::front::{ClientBody, decoded, json, parse, read_body};
+use crate::front::{ClientBody, authorized, decoded, json, parse, read_body};
+use crate::sticky::{Binding, Session};
+use http::request::Parts;
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use routing::fleet::{ModelServer, PdRole, Pod, PodId};
+use routing::fleet::{Disaggregated, KeySource, ModelServer, PdRole, Pod, PodId};
 use routing::request::Api;
 use routing::route::route;
-use routing::schedule::{Ask, Hashes, Matches, Observer, Pair, Row, Score, Total};
+use routing::schedule::{Ask, Hashes, Matches, Observer, Pair, Row, Score, Total, Unobserved};
+use routing::session::{KeyParts, form_decoded};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::iter::repeat;
 
 /// Answers with the decision, or with the error that a client would get.
 pub(super) async fn answer(app: &App, request: Request<Incoming>) -> Response<ClientBody> {
-    let path = target(request.uri());
-    let api = Api::of(&path);
-    match explain(app, request, &path).await {
+    let target = target(request.uri());
+    let api = Api::of(target.path());
+    match explain(app, request, target).await {
         Ok(answer) => json(StatusCode::OK, answer.to_string().into()),
         Err(refusal) => refusal.response(api).map(ClientBody::from),
     }
 }
 
-/// The path that the request would be sent to.
-fn target(uri: &Uri) -> String {
+/// The path that the request would be sent to, with its query if it has one.
+fn target(uri: &Uri) -> Uri {
     let query = uri.query().unwrap_or_default();
     let path = query.split('&').find_map(|pair| pair.strip_prefix("path="));
-    path.unwrap_or("/v1/chat/completions")
-        .replace("%2F", "/")
-        .replace("%2f", "/")
+    let path = form_decoded(path.unwrap_or("/v1/chat/completions"));
+    Uri::try_from(&*path).unwrap_or_default()
 }
 
-async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Value, Refusal> {
+async fn explain(app: &App, request: Request<Incoming>, target: Uri) -> Result<Value, Refusal> {
     let (mut parts, body) = request.into_parts();
     let limit = app.settings.max_body;
     let body = read_body(body, limit).await?;
     let (plain, _) = decoded(&parts.headers, &body, limit).await?;
-    parts.uri = path.parse().unwrap_or_default();
+    parts.uri = target;
     let request = parse(&parts, &plain)?;
     let fleet = app.fleet();
     let draw = crate::rand::bits();
+    let path = parts.uri.path();
     let routed =
         route(&fleet, &request.model, path, &parts.headers, draw).map_err(Refusal::Route)?;
     if routed.server.pods().is_empty() {
@@ -52,8 +58,16 @@ async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Va
         prompt: &request.prompt,
         draw: crate::rand::bits(),
     };
+    let session = session(app, routed.server, &parts).await;
     let mut decision = Decision::default();
-    let attempts = attempts(app, &ask, routed.server, &mut decision);
+    let bound = session.as_ref().map(|(_, session)| session);
+    let (attempts, survives) = match routed.server.disaggregated() {
+        None => pods(app, &ask, routed.server, bound, &mut decision),
+        Some(pods) => pairs(app, &ask, routed.server, pods, bound, &mut decision),
+    };
+    let session = session
+        .as_ref()
+        .and_then(|(source, session)| Some(shown(source, session.binding()?, survives)));
     let hashes: Vec<_> = decision
         .hashes
         .iter()
@@ -69,25 +83,98 @@ async fn explain(app: &App, request: Request<Incoming>, path: &str) -> Result<Va
             "hashes": hashes,
         },
         "modelServer": routed.server.name.as_str(),
+        "session": session,
         "candidates": decision.candidates(routed.server),
         "attempts": attempts,
     }))
 }
 
-/// What would be tried, best first: pods, or pairs of them. A plan that fails still has its candidates to show: which
-/// plugin dropped them is the answer.
-fn attempts(app: &App, ask: &Ask<'_>, server: &ModelServer, decision: &mut Decision) -> Vec<Value> {
-    if let Some(pods) = server.disaggregated() {
-        let plan = app.scheduler.plan_pairs(ask, pods, decision).ok();
-        let pair = |pair: &Pair| {
-            let prefill = pair.prefill_without(&[]).map(|p| p.name.as_str());
-            json!({"prefill": prefill, "decode": pair.decode.name.as_str()})
-        };
-        return plan.iter().flat_map(|p| &p.pairs).map(pair).collect();
+/// The session of the request, if it is bound.
+async fn session<'a, 's>(
+    app: &'a App,
+    server: &'s ModelServer,
+    parts: &Parts,
+) -> Option<(&'s KeySource, Session<'a>)> {
+    let sticky = server.policy.session_sticky.as_ref()?;
+    // A token that does not count names no session; whether it lets the request in is not asked here.
+    let claims = authorized(app, &parts.headers).await.ok().flatten();
+    let key_parts = KeyParts {
+        headers: &parts.headers,
+        query: parts.uri.query(),
+        claims: claims.as_ref(),
+    };
+    Session::look(app, server, sticky, key_parts).await
+}
+
+fn shown(source: &KeySource, binding: &Binding, survives: bool) -> Value {
+    let mut shown = json!({
+        "source": source.as_str(),
+        "pod": binding.pod.as_str(),
+        "survives": survives,
+    });
+    if let Some(prefill) = &binding.prefill {
+        shown["prefillPod"] = prefill.as_str().into();
     }
-    let plan = app.scheduler.plan(ask, server, decision).ok();
-    let pods = plan.iter().flat_map(|plan| &plan.attempts);
-    pods.map(|pod| pod.name.as_str().into()).collect()
+    shown
+}
+
+/// The pods that would be tried, best first, and whether the session's pod is the first of them. A plan that fails still
+/// has its candidates to show: which plugin dropped them is the answer.
+fn pods(
+    app: &App,
+    ask: &Ask<'_>,
+    server: &ModelServer,
+    session: Option<&Session<'_>>,
+    decision: &mut Decision,
+) -> (Vec<Value>, bool) {
+    let scheduler = &app.scheduler;
+    let scored = scheduler.plan(ask, server, decision).ok();
+    let bound = session.and_then(|session| session.pod(server));
+    let pinned = bound.and_then(|pod| scheduler.pinned(ask, pod, &mut Unobserved));
+    let survives = pinned.is_some();
+    let plans = match pinned {
+        None => [scored, None],
+        Some(pinned) => {
+            let others = scheduler.plan_without(ask, server, &pinned.attempts, &mut Unobserved);
+            [Some(pinned), others.ok()]
+        }
+    };
+    let pods = plans.iter().flatten().flat_map(|plan| &plan.attempts);
+    (pods.map(|pod| pod.name.as_str().into()).collect(), survives)
+}
+
+/// The same for pairs of pods.
+fn pairs(
+    app: &App,
+    ask: &Ask<'_>,
+    server: &ModelServer,
+    pods: &Disaggregated,
+    session: Option<&Session<'_>>,
+    decision: &mut Decision,
+) -> (Vec<Value>, bool) {
+    let scheduler = &app.scheduler;
+    let scored = scheduler.plan_pairs(ask, pods, decision).ok();
+    let bound = session.and_then(|session| session.pair(server));
+    let pinned = bound.and_then(|(decode, prefill)| {
+        scheduler.pinned_pair(ask, pods, prefill, decode, &mut Unobserved)
+    });
+    let survives = pinned.is_some();
+    let plans = match pinned {
+        None => [scored, None],
+        Some(pinned) => {
+            let others = pinned.pairs.first().and_then(|failed| {
+                let others = scheduler.plan_pairs_without(ask, pods, failed, &mut Unobserved);
+                others.ok()
+            });
+            [Some(pinned), others]
+        }
+    };
+    let pair = |pair: &Pair| {
+        let prefill = pair.prefill.first().map(|p| p.name.as_str());
+        json!({"prefill": prefill, "decode": pair.decode.name.as_str()})
+    };
+    let pairs = plans.iter().flatten().flat_map(|plan| &plan.pairs);
+    (pairs.map(pair).collect(), survives)
 }
 
 /// What was seen of one decision.

@@ -32,7 +32,8 @@ impl Coding {
             "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
             "deflate" => Ok(Some(Self::Deflate)),
             "zstd" => Ok(Some(Self::Zstd)),
-            _ => Err(Refusal::UnknownCoding(text)),
+            // Named in the answer and in the log, so not at any length.
+            _ => Err(Refusal::UnknownCoding(text.chars().take(32).collect())),
         }
     }
 
@@ -70,15 +71,18 @@ impl Coding {
     }
 }
 
+/// Room that is set aside at once at most, in bytes: the default limit. Where more is allowed, a buffer grows.
+pub(super) const SET_ASIDE: usize = 32 << 20;
+
 /// RFC 1950: method 8, and the header's check bits.
 fn is_zlib(input: &[u8]) -> bool {
     matches!(input, [a, b, ..] if a & 0x0f == 8 && u16::from_be_bytes([*a, *b]) % 31 == 0)
 }
 
-/// Reads up to `limit` bytes and looks whether there is one more. The limit is set aside at once: pages that are never
-/// written cost nothing, while a buffer that grows by doubling takes twice the memory for a moment.
+/// Reads up to `limit` bytes and looks whether there is one more. The usual limit is set aside at once: pages that are
+/// never written cost nothing, while a buffer that grows by doubling takes twice the memory for a moment.
 fn read_all(mut decoder: impl Read, limit: usize) -> io::Result<Decoded> {
-    let mut out = Vec::with_capacity(limit);
+    let mut out = Vec::with_capacity(limit.min(SET_ASIDE));
     decoder.by_ref().take(limit as u64).read_to_end(&mut out)?;
     let ended = out.len() < limit || decoder.read(&mut [0])? == 0;
     Ok(if ended {

@@ -2,19 +2,22 @@
 
 use super::decode::Coding;
 use super::headers::{for_pod, strip_hop_by_hop};
-use super::keep::{Chosen, Outgoing, choose};
-use super::observe::Watcher;
+use super::infer_one::One;
+use super::infer_pair::{InPair, Load};
+use super::keep::{Chosen, Way, choose, keep};
 use super::read::linger;
 use super::{ClientBody, read_body};
 use crate::app::App;
 use crate::error::Refusal;
-use crate::forward::{Answer, forward};
+use crate::forward::Answer;
 use crate::record::Record;
 use crate::relay::{RelayBody, Watch};
 use crate::sticky::Session;
 use crate::upstream::{Head, Payload};
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri, Version};
 use hyper::body::Incoming;
@@ -57,16 +60,24 @@ pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response
 }
 
 /// A response to be relayed.
-pub(super) struct Passed {
+struct Passed {
     answer: Answer,
     watch: Watch,
     memo: Option<Memo>,
 }
 
 impl Passed {
-    pub(super) fn new(answer: Answer, hides_usage: bool, memo: Option<Memo>) -> Self {
-        let content_type = answer.head.headers.get(CONTENT_TYPE);
-        let watch = Watch::new(content_type.map_or(&b""[..], |v| v.as_bytes()), hides_usage);
+    fn new(answer: Answer, hides_usage: bool, memo: Option<Memo>) -> Self {
+        let headers = &answer.head.headers;
+        let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |v| v.as_bytes());
+        let is_coded = headers
+            .get_all(CONTENT_ENCODING)
+            .iter()
+            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+        let watch = match is_coded {
+            true => Watch::Opaque,
+            false => Watch::new(content_type, hides_usage),
+        };
         Self {
             answer,
             watch,
@@ -117,68 +128,77 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         None => None,
         Some(sticky) => Box::pin(Session::find(&app, routed.server, sticky, key_parts)).await,
     };
-    if let Some(pods) = routed.server.disaggregated() {
-        let job = super::infer_pair::Job {
-            routed: &routed,
-            pods,
-            request: &request,
-            body: &plain,
-        };
-        return Box::pin(job.pass_on(session, record, parts)).await;
+    let adds_usage = !request.wants_usage() && request.stream && request.api.has_stream_options();
+    let mut head = Head {
+        method: parts.method,
+        uri: origin_form(&parts.uri),
+        headers: for_pod(parts.headers, &parts.uri),
+    };
+    if adds_usage && let Some(codings) = head.headers.get_mut(ACCEPT_ENCODING) {
+        // The usage event can be taken out of plain text only.
+        *codings = HeaderValue::from_static("identity");
     }
     let ask = Ask {
         model: &request.model,
         prompt: &request.prompt,
         draw: crate::rand::bits(),
     };
-    let mut watcher = Watcher::new(&app.metrics, record.model_label());
-    let Chosen { plan, pinned } = choose(&app, &ask, routed.server, session.as_ref(), &mut watcher)
-        .map_err(Refusal::Schedule)?;
-    watcher.finish();
-    record.bound(&routed);
-
-    // A body that came compressed goes on as it came, unless its model name has another spelling for the pod.
-    let adds_usage =
-        !coded && !request.wants_usage() && request.stream && request.api.has_stream_options();
-    let edits = request.edits(routed.upstream_model, adds_usage);
-    let mut headers = for_pod(parts.headers, &parts.uri);
-    let hides_usage = adds_usage && !edits.is_empty();
-    let payload = match edits.is_empty() {
-        true => Payload::whole(body),
-        false => {
-            headers.remove(CONTENT_ENCODING);
-            Payload::edited(&plain, edits)
-        }
-    };
-    let head = Head {
-        method: parts.method,
-        uri: origin_form(&parts.uri),
-        headers,
-    };
     let server = routed.server;
-    let (answer, memo) = match session {
-        None => {
-            let answer = forward(&app, server, &plan.attempts, 0, &head, &payload, record).await?;
-            (answer, plan.memo)
-        }
-        Some(session) => {
-            let outgoing = Outgoing {
-                app: &app,
-                server,
-                ask: &ask,
-                head: &head,
-                payload: &payload,
-            };
-            let kept = Box::pin(outgoing.keep(session, &plan.attempts, pinned, record));
-            let (answer, memo) = kept.await?;
-            (answer, memo.or(plan.memo))
-        }
+    if let Some(pods) = server.disaggregated() {
+        let model = routed.upstream_model;
+        let load = Load::new(pods, &request, &plain, model, adds_usage, head);
+        let hides_usage = load.hides_usage(adds_usage);
+        let way = InPair {
+            app: &app,
+            server,
+            pods,
+            ask,
+            load,
+        };
+        let chosen = choose(&way, session.as_ref(), record).map_err(Refusal::NoPair)?;
+        record.bound(&routed);
+        let (answer, memo) = Box::pin(serve(&way, session, chosen, record)).await?;
+        return Ok(Passed::new(answer, hides_usage, memo));
+    }
+    // A body that came compressed goes on as it came, unless its model name has another spelling for the pod.
+    let adds_usage = adds_usage && !coded;
+    let edits = request.edits(routed.upstream_model, adds_usage);
+    let hides_usage = adds_usage && !edits.is_empty();
+    let mut way = One {
+        app: &app,
+        server,
+        ask,
+        head,
+        payload: Payload::whole(body),
     };
+    if !edits.is_empty() {
+        way.head.headers.remove(CONTENT_ENCODING);
+        way.payload = Payload::edited(&plain, edits);
+    }
+    let chosen = choose(&way, session.as_ref(), record).map_err(Refusal::Schedule)?;
+    record.bound(&routed);
+    let (answer, memo) = serve(&way, session, chosen, record).await?;
     Ok(Passed::new(answer, hides_usage, memo))
 }
 
+/// Asks what was chosen.
+async fn serve<W: Way>(
+    way: &W,
+    session: Option<Session<'_>>,
+    chosen: Chosen<W::Plan>,
+    record: &mut Record,
+) -> Result<(Answer, Option<Memo>), Refusal> {
+    match session {
+        None => {
+            let answer = way.ask(&chosen.plan, None, record).await?;
+            Ok((answer, W::memo(chosen.plan)))
+        }
+        Some(session) => Box::pin(keep(way, session, chosen, record)).await,
+    }
+}
+
 /// The claims of the client's token; `None` where tokens are not looked at.
-pub(super) async fn authorized(app: &App, headers: &HeaderMap) -> Result<Option<Claims>, Refusal> {
+pub(crate) async fn authorized(app: &App, headers: &HeaderMap) -> Result<Option<Claims>, Refusal> {
     match &app.auth {
         None => Ok(None),
         Some(auth) => match Box::pin(auth.check(headers)).await {
@@ -215,7 +235,7 @@ pub(crate) async fn decoded(
 }
 
 /// Path and query alone, as a server expects them.
-pub(super) fn origin_form(uri: &Uri) -> Uri {
+fn origin_form(uri: &Uri) -> Uri {
     uri.path_and_query()
         .map_or_else(|| Uri::from_static("/"), |pq| Uri::from(pq.clone()))
 }

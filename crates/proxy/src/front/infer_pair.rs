@@ -1,180 +1,146 @@
-//! An inference request to a server whose prefill and decode are done by different pods, from its plan on.
+//! A request to a server whose prefill and decode are done by different pods.
 
-use super::headers::for_pod;
-use super::infer::{Passed, origin_form};
-use super::keep::settles;
+use super::keep::{Asked, Way};
 use super::observe::Watcher;
+use crate::app::App;
 use crate::error::Refusal;
-use crate::forward::{Answer, cap, forward};
+use crate::forward::{Answer, forward};
 use crate::pd::{self, Legs};
 use crate::record::Record;
 use crate::sticky::Session;
 use crate::upstream::{Head, Payload};
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
-use http::request::Parts;
-use routing::fleet::{Disaggregated, Pod};
+use routing::fleet::{Disaggregated, ModelServer, Pod};
 use routing::pd::Split;
 use routing::request::ModelRequest;
-use routing::route::Routed;
-use routing::schedule::{Ask, Memo, Pair, PairPlan};
+use routing::schedule::{Ask, Memo, PairPlan, ScheduleError};
 use std::sync::Arc;
 
-/// A request that has found its server.
-pub(super) struct Job<'a> {
-    pub(super) routed: &'a Routed<'a>,
+/// A request on its way to the pairs of a server.
+pub(super) struct InPair<'a> {
+    pub(super) app: &'a Arc<App>,
+    pub(super) server: &'a ModelServer,
     pub(super) pods: &'a Disaggregated,
-    pub(super) request: &'a ModelRequest<'a>,
-    /// Decoded.
-    pub(super) body: &'a Bytes,
+    pub(super) ask: Ask<'a>,
+    pub(super) load: Load<'a>,
 }
 
-impl Job<'_> {
-    /// Plans and asks until a pair answers.
-    pub(super) async fn pass_on(
-        self,
-        session: Option<Session<'_>>,
-        record: &mut Record,
-        parts: Parts,
-    ) -> Result<Passed, Refusal> {
-        let (plan, pinned) = self.plan(session.as_ref(), record)?;
-        record.bound(self.routed);
-        let head = Head {
-            method: parts.method,
-            uri: origin_form(&parts.uri),
-            headers: for_pod(parts.headers, &parts.uri),
-        };
-        let session = session.map(|session| (session, pinned));
-        self.send(session, record, &plan, head).await
+/// What the pods are sent.
+pub(super) enum Load<'a> {
+    Both(Box<Legs<'a>>),
+    /// A form, such as an upload of speech: there is no way to ask for its prefill alone, so the decode pod does both.
+    Decode(Box<(Head, Payload)>),
+}
+
+impl<'a> Load<'a> {
+    /// `body` is the plain one, `head` the request's as a pod that does both would get it.
+    pub(super) fn new(
+        pods: &Disaggregated,
+        request: &'a ModelRequest<'a>,
+        body: &'a Bytes,
+        upstream_model: Option<&'a str>,
+        adds_usage: bool,
+        mut head: Head,
+    ) -> Self {
+        let connector = pods.connector;
+        match Split::new(connector, request, body, upstream_model, adds_usage) {
+            Some(split) => Self::Both(Box::new(Legs::new(connector, split, body, head))),
+            None => {
+                let edits = request.edits(upstream_model, false);
+                head.headers.remove(CONTENT_ENCODING);
+                Self::Decode(Box::new((head, Payload::edited(body, edits))))
+            }
+        }
     }
 
-    /// The plan, and whether the session pinned the request to one pair.
+    /// Whether a usage event that the client did not ask for is among the answer.
+    pub(super) fn hides_usage(&self, adds_usage: bool) -> bool {
+        adds_usage && matches!(self, Self::Both(_))
+    }
+}
+
+impl Way for InPair<'_> {
+    type Plan = PairPlan;
+
+    fn server(&self) -> &ModelServer {
+        self.server
+    }
+
+    fn pinned(&self, session: &Session<'_>, watcher: &mut Watcher<'_>) -> Option<PairPlan> {
+        let (decode, prefill) = session.pair(self.server)?;
+        let scheduler = &self.app.scheduler;
+        scheduler.pinned_pair(&self.ask, self.pods, prefill, decode, watcher)
+    }
+
     fn plan(
         &self,
-        session: Option<&Session<'_>>,
-        record: &Record,
-    ) -> Result<(PairPlan, bool), Refusal> {
-        let scheduler = &record.app.scheduler;
-        let ask = self.ask();
-        let mut watcher = Watcher::new(&record.app.metrics, record.model_label());
-        let bound = session.and_then(|session| session.pair(self.routed.server));
-        let pinned = bound.and_then(|(decode, prefill)| {
-            scheduler.pinned_pair(&ask, self.pods, prefill, decode, &mut watcher)
-        });
-        let plan = match pinned {
-            Some(plan) => Ok((plan, true)),
-            None => {
-                let plan = scheduler.plan_pairs(&ask, self.pods, &mut watcher);
-                plan.map(|plan| (plan, false))
-            }
+        failed: Option<&PairPlan>,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<PairPlan, ScheduleError> {
+        let scheduler = &self.app.scheduler;
+        let mut plan = match failed.and_then(|plan| plan.pairs.first()) {
+            None => scheduler.plan_pairs(&self.ask, self.pods, watcher)?,
+            Some(failed) => scheduler.plan_pairs_without(&self.ask, self.pods, failed, watcher)?,
         };
-        watcher.finish();
-        plan.map_err(Refusal::NoPair)
-    }
-
-    fn ask(&self) -> Ask<'_> {
-        Ask {
-            model: &self.request.model,
-            prompt: &self.request.prompt,
-            draw: crate::rand::bits(),
+        if let (Some(failed), Load::Decode(_)) = (failed, &self.load) {
+            let has_failed = |pod: &Pod| failed.pairs.iter().any(|pair| pair.decode.id == pod.id);
+            plan.pairs.retain(|pair| !has_failed(&pair.decode));
+        }
+        match plan.pairs.is_empty() {
+            true => Err(ScheduleError::NoPairs),
+            false => Ok(plan),
         }
     }
 
-    async fn send(
+    fn first<'p>(plan: &'p PairPlan, failed: Option<&PairPlan>) -> Option<Asked<'p>> {
+        let pair = plan.pairs.first()?;
+        let failed = failed.map_or_else(Vec::new, pods);
+        Some((&pair.decode, pair.prefill_without(&failed)))
+    }
+
+    async fn ask(
         &self,
-        session: Option<(Session<'_>, bool)>,
-        record: &mut Record,
         plan: &PairPlan,
-        mut head: Head,
-    ) -> Result<Passed, Refusal> {
-        let app = Arc::clone(&record.app);
-        let (request, routed) = (self.request, self.routed);
-        let adds_usage =
-            !request.wants_usage() && request.stream && request.api.has_stream_options();
-        let connector = self.pods.connector;
-        let upstream_model = routed.upstream_model;
-        let split = Split::new(connector, request, self.body, upstream_model, adds_usage);
-        let Some(split) = split else {
-            // A form, such as an upload of speech: there is no way to ask for its prefill alone.
-            let edits = request.edits(upstream_model, false);
-            head.headers.remove(CONTENT_ENCODING);
-            let payload = Payload::edited(self.body, edits);
-            let decode: Vec<_> = plan.pairs.iter().map(|p| Arc::clone(&p.decode)).collect();
-            let answer = forward(&app, routed.server, &decode, 0, &head, &payload, record).await?;
-            return Ok(Passed::new(answer, false, plan.memo.clone()));
-        };
-        let legs = Legs::new(connector, split, self.body, head);
-        let (answer, memo) = match session {
-            None => {
-                let answer = pd::forward(&app, routed.server, plan, &[], &legs, record).await?;
-                (answer, plan.memo.clone())
+        failed: Option<&PairPlan>,
+        record: &mut Record,
+    ) -> Result<Answer, Refusal> {
+        let Self { app, server, .. } = self;
+        match &self.load {
+            Load::Both(legs) => {
+                let failed = failed.map_or_else(Vec::new, pods);
+                pd::forward(app, server, plan, &failed, legs, record).await
             }
-            Some((session, pinned)) => self.keep(session, pinned, plan, &legs, record).await?,
-        };
-        Ok(Passed::new(answer, adds_usage, memo))
-    }
-
-    /// Asks the pairs in order, and binds the session to the first of them before, to the one that served after. When a
-    /// pinned pair fails before the first byte, the request is scheduled over the others.
-    async fn keep(
-        &self,
-        mut session: Session<'_>,
-        pinned: bool,
-        plan: &PairPlan,
-        legs: &Legs<'_>,
-        record: &mut Record,
-    ) -> Result<(Answer, Option<Memo>), Refusal> {
-        let app = Arc::clone(&record.app);
-        let server = self.routed.server;
-        bind(&mut session, plan, &[]).await;
-        let mut answer = pd::forward(&app, server, plan, &[], legs, record).await;
-        let mut memo = plan.memo.clone();
-        if pinned
-            && !answer.as_ref().is_ok_and(settles)
-            && let Some((failed, plan)) = self.elsewhere(plan, record)
-        {
-            bind(&mut session, &plan, &failed).await;
-            let second = pd::forward(&app, server, &plan, &failed, legs, record).await;
-            // An engine that answered counts more than one that did not.
-            if answer.is_ok() && second.is_err() {
-                let [decode, prefill] = &failed;
-                record.served_by_pair(prefill, decode);
-            } else {
-                answer = second;
-                memo = plan.memo;
+            Load::Decode(whole) => {
+                let (head, payload) = &**whole;
+                let tried = failed.map_or(0, |plan| plan.pairs.len());
+                let pods: Vec<_> = plan.pairs.iter().map(|p| Arc::clone(&p.decode)).collect();
+                forward(app, server, &pods, tried, head, payload, record).await
             }
         }
-        if let Ok(answer) = &answer
-            && settles(answer)
-        {
-            let prefill = record.prefill().map(|pod| &**pod);
-            session.served_by(answer.in_flight.pod(), prefill).await;
-        }
-        answer.map(|answer| (answer, memo))
     }
 
-    /// The decode and the prefill pod that have failed, and a plan over the other pairs: first those of other decode pods.
-    fn elsewhere(&self, pinned: &PairPlan, record: &Record) -> Option<([Arc<Pod>; 2], PairPlan)> {
-        let pair = pinned.pairs.first()?;
-        let (decode, prefill) = (&pair.decode, pair.prefill.first()?);
-        if cap(&self.routed.server.policy) <= 1 {
-            return None;
+    fn served<'p>(&self, plan: &'p PairPlan, record: &'p Record) -> Option<Asked<'p>> {
+        let (decode, prefill) = record.asked()?;
+        match &self.load {
+            Load::Both(_) => Some((decode, prefill)),
+            Load::Decode(_) => {
+                let pair = plan.pairs.iter().find(|pair| pair.decode.id == decode.id)?;
+                Some((decode, pair.prefill.first()))
+            }
         }
-        let (mut plan, _) = self.plan(None, record).ok()?;
-        let is_left = |pair: &Pair| {
-            pair.decode.id != decode.id || pair.prefill.iter().any(|pod| pod.id != prefill.id)
-        };
-        plan.pairs.retain(|pair| is_left(pair));
-        plan.pairs.sort_by_key(|pair| pair.decode.id == decode.id);
-        let failed = [Arc::clone(decode), Arc::clone(prefill)];
-        (!plan.pairs.is_empty()).then_some((failed, plan))
+    }
+
+    fn memo(plan: PairPlan) -> Option<Memo> {
+        plan.memo
     }
 }
 
-/// Binds the session to the pair that is asked first.
-async fn bind(session: &mut Session<'_>, plan: &PairPlan, failed: &[Arc<Pod>]) {
-    if let Some(pair) = plan.pairs.first() {
-        let prefill = pair.prefill_without(failed).map(|pod| &**pod);
-        session.bind(&pair.decode, prefill).await;
-    }
+/// Both pods of a plan's first pair.
+fn pods(plan: &PairPlan) -> Vec<Arc<Pod>> {
+    let first = plan.pairs.first().into_iter();
+    first
+        .flat_map(|pair| std::iter::once(&pair.decode).chain(pair.prefill.first()))
+        .cloned()
+        .collect()
 }

@@ -1,127 +1,138 @@
-//! Forwarding a request of a session: bound before its pod is asked, and bound anew when that pod fails.
+//! Choosing and asking the pods of a request that may have a session: bound before its pods are asked, and bound anew when
+//! they fail. The one procedure for single pods and for pairs of pods; a [`Way`] says what differs.
 
-use crate::app::App;
+use super::observe::Watcher;
 use crate::error::Refusal;
-use crate::forward::{Answer, cap, forward, is_retryable};
-use crate::front::observe::Watcher;
+use crate::forward::{Answer, cap, is_retryable};
 use crate::record::Record;
 use crate::sticky::Session;
-use crate::upstream::{Head, Payload};
 use routing::fleet::{ModelServer, Pod};
-use routing::schedule::{Ask, Memo, Plan, ScheduleError};
+use routing::schedule::{Memo, ScheduleError};
 use std::sync::Arc;
 
-/// The plan of a request, and whether its session pinned it to one pod.
-pub(super) struct Chosen {
-    pub(super) plan: Plan,
+/// The pod that was asked, and the prefill pod of a pair.
+pub(super) type Asked<'p> = (&'p Arc<Pod>, Option<&'p Arc<Pod>>);
+
+/// How a request is served: by one pod, or by a pair of pods.
+pub(super) trait Way {
+    /// What is asked, best first.
+    type Plan;
+
+    fn server(&self) -> &ModelServer;
+
+    /// The plan of what the session is bound to, if that is still there and the filters let it pass.
+    fn pinned(&self, session: &Session<'_>, watcher: &mut Watcher<'_>) -> Option<Self::Plan>;
+
+    /// The plan over all there is, without what has `failed` first.
+    fn plan(
+        &self,
+        failed: Option<&Self::Plan>,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<Self::Plan, ScheduleError>;
+
+    /// What is asked first.
+    fn first<'p>(plan: &'p Self::Plan, failed: Option<&Self::Plan>) -> Option<Asked<'p>>;
+
+    /// Asks until somebody answers, after what has `failed`.
+    async fn ask(
+        &self,
+        plan: &Self::Plan,
+        failed: Option<&Self::Plan>,
+        record: &mut Record,
+    ) -> Result<Answer, Refusal>;
+
+    /// What served, as the session is to be bound.
+    fn served<'p>(&self, plan: &'p Self::Plan, record: &'p Record) -> Option<Asked<'p>>;
+
+    /// What is to be recorded for the pods that served.
+    fn memo(plan: Self::Plan) -> Option<Memo>;
+}
+
+/// The plan of a request, and whether its session pinned it.
+pub(super) struct Chosen<P> {
+    pub(super) plan: P,
     pub(super) pinned: bool,
 }
 
-/// Chooses the pod that the session is bound to, if the filters let it pass, or else as for any other request.
-pub(super) fn choose(
-    app: &App,
-    ask: &Ask<'_>,
-    server: &ModelServer,
+/// Chooses what the session is bound to, or else as for any other request.
+pub(super) fn choose<W: Way>(
+    way: &W,
     session: Option<&Session<'_>>,
-    watcher: &mut Watcher<'_>,
-) -> Result<Chosen, ScheduleError> {
-    let bound = session.and_then(|session| session.pod(server));
-    if let Some(plan) = bound.and_then(|pod| app.scheduler.pinned(ask, pod, watcher)) {
-        return Ok(Chosen { plan, pinned: true });
-    }
-    let plan = app.scheduler.plan(ask, server, watcher)?;
-    let pinned = false;
-    Ok(Chosen { plan, pinned })
+    record: &Record,
+) -> Result<Chosen<W::Plan>, ScheduleError> {
+    let mut watcher = Watcher::new(&record.app.metrics, record.model_label());
+    let bound = session.and_then(|session| way.pinned(session, &mut watcher));
+    let chosen = match bound {
+        Some(plan) => Ok(Chosen { plan, pinned: true }),
+        None => way.plan(None, &mut watcher).map(|plan| Chosen {
+            plan,
+            pinned: false,
+        }),
+    };
+    watcher.finish();
+    chosen
 }
 
-/// A request on its way to the pods.
-pub(super) struct Outgoing<'a> {
-    pub(super) app: &'a App,
-    pub(super) server: &'a ModelServer,
-    pub(super) ask: &'a Ask<'a>,
-    pub(super) head: &'a Head,
-    pub(super) payload: &'a Payload,
-}
-
-impl Outgoing<'_> {
-    /// Asks the pods in order, and binds the session to the first of them before, to the one that served after.
-    ///
-    /// When the pod of a pinned request fails before the first byte, the request is scheduled over the others: a session
-    /// outlives its pod. The memo of that second plan is returned, too.
-    pub(super) async fn keep(
-        &self,
-        mut session: Session<'_>,
-        attempts: &[Arc<Pod>],
-        pinned: bool,
-        record: &mut Record,
-    ) -> Result<(Answer, Option<Memo>), Refusal> {
-        if let Some(first) = attempts.first() {
-            session.bind(first, None).await;
-        }
-        let mut answer = self.forward(attempts, 0, record).await;
-        let mut memo = None;
-        if pinned && !answer.as_ref().is_ok_and(settles) {
-            (answer, memo) = self.elsewhere(&mut session, attempts, answer, record).await;
-        }
-        if let Ok(answer) = &answer
-            && settles(answer)
-        {
-            session.served_by(answer.in_flight.pod(), None).await;
-        }
-        answer.map(|answer| (answer, memo))
-    }
-
-    /// Asks the pods that have not failed yet. `answer` is what the first one gave.
-    async fn elsewhere(
-        &self,
-        session: &mut Session<'_>,
-        failed: &[Arc<Pod>],
-        answer: Result<Answer, Refusal>,
-        record: &mut Record,
-    ) -> (Result<Answer, Refusal>, Option<Memo>) {
-        if cap(&self.server.policy) <= failed.len() {
-            return (answer, None);
-        }
-        let is_left = |pod: &&Arc<Pod>| failed.iter().all(|f| f.id != pod.id);
-        let others: Vec<_> = self.server.pods().iter().filter(is_left).cloned().collect();
-        let planned = {
-            let mut watcher = Watcher::new(&self.app.metrics, record.model_label());
-            let planned = self
-                .app
-                .scheduler
-                .plan_among(self.ask, &others, &mut watcher);
-            watcher.finish();
-            planned
-        };
-        let Ok(plan) = planned else {
-            return (answer, None);
-        };
-        if let Some(first) = plan.attempts.first() {
-            session.bind(first, None).await;
-        }
-        let second = self.forward(&plan.attempts, failed.len(), record).await;
-        match (answer, second) {
-            // An engine that answered counts more than one that did not.
-            (Ok(first), Err(_)) => {
-                record.served_by(first.in_flight.pod());
-                (Ok(first), None)
+/// Asks in order, and binds the session to what is asked first before, to what served after.
+///
+/// When a pinned request fails before the first byte, it is scheduled over the others: a session outlives its pods.
+pub(super) async fn keep<W: Way>(
+    way: &W,
+    mut session: Session<'_>,
+    chosen: Chosen<W::Plan>,
+    record: &mut Record,
+) -> Result<(Answer, Option<Memo>), Refusal> {
+    let Chosen { mut plan, pinned } = chosen;
+    bind::<W>(&mut session, &plan, None).await;
+    let mut answer = way.ask(&plan, None, record).await;
+    if pinned
+        && !answer.as_ref().is_ok_and(settles)
+        && let Some(others) = elsewhere(way, &plan, record)
+    {
+        let first = record
+            .asked()
+            .map(|(pod, prefill)| (Arc::clone(pod), prefill.cloned()));
+        bind::<W>(&mut session, &others, Some(&plan)).await;
+        let second = way.ask(&others, Some(&plan), record).await;
+        // An engine that answered counts more than one that did not.
+        match first {
+            Some((pod, prefill)) if answer.is_ok() && second.is_err() => {
+                record.served_by(&pod, prefill.as_ref());
             }
-            (_, second) => (second, plan.memo),
+            _ => {
+                answer = second;
+                plan = others;
+            }
         }
     }
+    let answer = answer?;
+    if settles(&answer)
+        && let Some((pod, prefill)) = way.served(&plan, record)
+    {
+        session.served_by(pod, prefill.map(|pod| &**pod)).await;
+    }
+    Ok((answer, W::memo(plan)))
+}
 
-    async fn forward(
-        &self,
-        pods: &[Arc<Pod>],
-        tried: usize,
-        record: &mut Record,
-    ) -> Result<Answer, Refusal> {
-        let Self { app, server, .. } = self;
-        forward(app, server, pods, tried, self.head, self.payload, record).await
+/// A plan over what has not failed, if the policy allows another attempt.
+fn elsewhere<W: Way>(way: &W, failed: &W::Plan, record: &Record) -> Option<W::Plan> {
+    if cap(&way.server().policy) <= 1 {
+        return None;
+    }
+    let mut watcher = Watcher::new(&record.app.metrics, record.model_label());
+    let plan = way.plan(Some(failed), &mut watcher);
+    watcher.finish();
+    plan.ok()
+}
+
+/// Binds the session to what is asked first.
+async fn bind<W: Way>(session: &mut Session<'_>, plan: &W::Plan, failed: Option<&W::Plan>) {
+    if let Some((pod, prefill)) = W::first(plan, failed) {
+        session.bind(pod, prefill.map(|pod| &**pod)).await;
     }
 }
 
-/// Whether an answer is no reason to ask another pod.
-pub(super) fn settles(answer: &Answer) -> bool {
+/// Whether an answer is no reason to ask anybody else.
+fn settles(answer: &Answer) -> bool {
     !is_retryable(answer.head.status)
 }

@@ -4,6 +4,7 @@ mod body;
 mod decode;
 mod headers;
 mod infer;
+mod infer_one;
 mod infer_pair;
 mod keep;
 mod listen;
@@ -13,7 +14,7 @@ mod read;
 mod serve;
 
 pub use body::ClientBody;
-pub(crate) use infer::{decoded, parse};
+pub(crate) use infer::{authorized, decoded, parse};
 pub use listen::{listen, serve_clients, serve_operators, serve_tls};
 pub(crate) use read::read_body;
 pub use serve::serve;

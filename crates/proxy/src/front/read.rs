@@ -1,5 +1,6 @@
 //! Reading a request body, bounded in size and in waiting.
 
+use super::decode::SET_ASIDE;
 use crate::error::Refusal;
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
@@ -42,7 +43,7 @@ pub(crate) async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes,
             if rest.is_empty() {
                 // Set aside in one piece on the word of `Content-Length`, which is within the limit: pages
                 // that never arrive are never touched, and a body that arrives is not copied as it grows.
-                let announced = usize::try_from(announced).unwrap_or(0);
+                let announced = usize::try_from(announced).unwrap_or(0).min(SET_ASIDE);
                 rest.reserve(announced.max(first.len() + data.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }

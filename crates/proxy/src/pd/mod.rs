@@ -130,6 +130,6 @@ pub(crate) async fn forward(
         failed.push(at_fault);
     }
     let (answer, prefill, decode) = answered.ok_or(Refusal::AllPairsFailed { last })?;
-    record.served_by_pair(prefill, decode);
+    record.served_by(decode, Some(prefill));
     Ok(answer)
 }

@@ -163,7 +163,13 @@ impl Body for RelayBody {
 
 impl Drop for RelayBody {
     fn drop(&mut self) {
-        if !self.ended {
+        if self.ended {
+            return;
+        }
+        // Clients may leave once they have the event that says it was all.
+        if self.watch.is_complete() {
+            self.settle();
+        } else {
             self.record.client_left();
         }
     }

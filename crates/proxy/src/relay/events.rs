@@ -5,9 +5,18 @@
 
 use memchr::memchr2;
 
-/// Longest event that is looked at, in bytes. A longer one passes unseen; real ones are below 100 KiB even with
-/// log-probabilities.
+/// Longest event that is looked at, in bytes. A longer one passes unseen, its end alone is told; those of text are below
+/// 100 KiB even with log-probabilities.
 pub(super) const MAX_EVENT: usize = 1 << 20;
+
+/// A block of lines that a blank line completes.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// The data; none of an event that is too long to be looked at, and of comments alone.
+    pub data: &'a [u8],
+    /// Whether the event's name is `error`.
+    pub is_error: bool,
+}
 
 /// Gives the data of each event to a callback as soon as its end was seen.
 #[derive(Debug, Default)]
@@ -17,15 +26,20 @@ pub struct EventScanner {
     /// Data of the event so far.
     data: Vec<u8>,
     has_data: bool,
+    /// The event's name is `error`.
+    is_error: bool,
+    /// The event is too long to be looked at.
     too_long: bool,
+    /// The line under way has begun with bytes that were not kept.
+    line_cut: bool,
     /// The last byte was CR: an LF at the start of the next piece belongs to it.
     after_cr: bool,
 }
 
 impl EventScanner {
-    /// Takes the next bytes. Calls `on_block` for each block of lines that a blank line completes, with its data and the
-    /// offset in `bytes` right behind it. A block of comments alone has no data.
-    pub fn push(&mut self, bytes: &[u8], mut on_block: impl FnMut(&[u8], usize)) {
+    /// Takes the next bytes. Calls `on_block` for each block of lines that a blank line completes, with the offset in
+    /// `bytes` right behind it.
+    pub fn push(&mut self, bytes: &[u8], mut on_block: impl FnMut(Block<'_>, usize)) {
         let mut at = self.skip_lf(bytes);
         while let Some(length) = memchr2(b'\n', b'\r', &bytes[at..]) {
             let end = at + length;
@@ -37,12 +51,14 @@ impl EventScanner {
                     None => self.after_cr = true,
                 }
             }
-            if self.line.is_empty() {
-                self.take_line(&bytes[at..end], |data| on_block(data, next));
+            if self.line.is_empty() && !self.line_cut {
+                self.take_line(&bytes[at..end], |block| on_block(block, next));
             } else {
                 self.grow_line(&bytes[at..end]);
                 let mut line = std::mem::take(&mut self.line);
-                self.take_line(&line, |data| on_block(data, next));
+                if !std::mem::take(&mut self.line_cut) {
+                    self.take_line(&line, |block| on_block(block, next));
+                }
                 line.clear();
                 self.line = line;
             }
@@ -52,9 +68,9 @@ impl EventScanner {
     }
 
     /// The stream ended. An event that was not closed by a blank line counts, too.
-    pub fn finish(&mut self, mut on_block: impl FnMut(&[u8])) {
+    pub fn finish(&mut self, mut on_block: impl FnMut(Block<'_>)) {
         let line = std::mem::take(&mut self.line);
-        if !line.is_empty() {
+        if !line.is_empty() && !self.line_cut {
             self.take_line(&line, &mut on_block);
         }
         self.take_line(b"", &mut on_block);
@@ -74,27 +90,37 @@ impl EventScanner {
     fn grow_line(&mut self, bytes: &[u8]) {
         if self.line.len() + bytes.len() > MAX_EVENT {
             self.too_long = true;
+        }
+        if self.too_long && !bytes.is_empty() {
+            self.line_cut = true;
             self.line.clear();
-        } else if !self.too_long {
+        } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
-    fn take_line(&mut self, line: &[u8], on_block: impl FnOnce(&[u8])) {
+    fn take_line(&mut self, line: &[u8], on_block: impl FnOnce(Block<'_>)) {
         if line.is_empty() {
-            if !self.too_long {
-                on_block(&self.data);
-            }
+            on_block(Block {
+                data: &self.data,
+                is_error: self.is_error,
+            });
             self.data.clear();
-            (self.has_data, self.too_long) = (false, false);
+            (self.has_data, self.is_error, self.too_long) = (false, false, false);
         } else if let Some(data) = line.strip_prefix(b"data:") {
+            let data = data.strip_prefix(b" ").unwrap_or(data);
+            self.too_long |= self.data.len() + data.len() > MAX_EVENT;
+            if self.too_long {
+                self.data.clear();
+                return;
+            }
             if self.has_data {
                 self.data.push(b'\n');
             }
-            self.data
-                .extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+            self.data.extend_from_slice(data);
             self.has_data = true;
-            self.too_long |= self.data.len() > MAX_EVENT;
+        } else if let Some(name) = line.strip_prefix(b"event:") {
+            self.is_error = name.strip_prefix(b" ").unwrap_or(name) == b"error";
         }
     }
 }

@@ -3,7 +3,9 @@
 //! The bytes are searched, not parsed: inside a JSON string a quote is always written `\"`, so the byte sequence
 //! `"usage"` can only be a key (or a whole string value, which the colon after it rules out).
 
+use super::events::Block;
 use memchr::memmem::Finder;
+use serde_json::value::RawValue;
 use std::sync::LazyLock;
 
 /// Token counts as the engine reports them; 0 where it says nothing.
@@ -25,12 +27,19 @@ pub struct Facts {
     /// The engine ended the answer in good order but says that it failed: an error event inside a stream, or
     /// `finish_reason: "abort"`.
     pub gave_up: bool,
+    /// The event that ends a stream in good order was seen: `[DONE]`, `response.completed`, `response.incomplete` or
+    /// `message_stop`. Clients may leave then.
+    pub complete: bool,
 }
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
-static FAILED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"response.failed\""));
+static RESPONSE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"response."));
+static STOP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"message_stop\""));
+
+/// Longest event that may be a `message_stop`, in bytes: it holds its type and nothing else.
+const MAX_STOP: usize = 256;
 
 impl Facts {
     /// Looks at a whole JSON response body, or the end of a long one.
@@ -39,15 +48,23 @@ impl Facts {
         self.read_abort(body);
     }
 
-    /// Looks at the data of one event of a stream.
-    pub fn read_event(&mut self, data: &[u8]) {
+    /// Looks at one event of a stream.
+    pub fn read_event(&mut self, event: Block<'_>) {
+        let data = event.data;
+        if data == b"[DONE]" {
+            self.complete = true;
+            return;
+        }
         self.read_usage(data);
         self.read_abort(data);
-        if !self.gave_up
-            && (is_error_event(data) || FAILED.find(data).is_some_and(|at| is_type_value(data, at)))
-        {
-            self.gave_up = true;
+        self.gave_up |= event.is_error || is_error_event(data);
+        match response_event(data) {
+            Some(kind) if kind.starts_with(b"failed\"") => self.gave_up = true,
+            Some(_) => self.complete = true,
+            None => {}
         }
+        let stop = || STOP.find(data).is_some_and(|at| is_type_value(data, at));
+        self.complete |= data.len() <= MAX_STOP && stop();
     }
 
     fn read_usage(&mut self, text: &[u8]) {
@@ -85,23 +102,44 @@ pub(super) fn is_usage_only(data: &[u8]) -> bool {
         return false;
     };
     let no_choices = match event.get("choices") {
-        None => true,
+        None | Some(serde_json::Value::Null) => true,
         Some(serde_json::Value::Array(choices)) => choices.is_empty(),
         Some(_) => false,
     };
     no_choices && usage.total > 0 && event.get("usage").is_some_and(serde_json::Value::is_object)
 }
 
-/// Whether the event's top-level object has an `error` that is not null. Only an event that holds the key at all is
-/// parsed; a nested `"error": null` is part of every event of the Responses API.
+/// Whether the event's top-level object has an `error` that is not null, or says that it is one. Only an event that holds
+/// the word as a key or a value at all is parsed; a nested `"error": null` is part of every event of the Responses API.
 fn is_error_event(data: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Event<'a> {
         #[serde(borrow, default)]
-        error: Option<&'a serde_json::value::RawValue>,
+        error: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        r#type: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        object: Option<&'a RawValue>,
     }
+    let says = |value: Option<&RawValue>| value.is_some_and(|v| v.get() == "\"error\"");
     ERROR.find(data).is_some()
-        && serde_json::from_slice::<Event<'_>>(data).is_ok_and(|e| e.error.is_some())
+        && serde_json::from_slice::<Event<'_>>(data)
+            .is_ok_and(|e| e.error.is_some() || says(e.r#type) || says(e.object))
+}
+
+/// What follows `response.` in the type of an event that ends a response.
+fn response_event(data: &[u8]) -> Option<&[u8]> {
+    let mut from = 0;
+    while let Some(at) = RESPONSE.find(&data[from..]) {
+        let quote = from + at;
+        from = quote + RESPONSE.needle().len();
+        let rest = &data[from..];
+        let ends = [&b"failed\""[..], b"completed\"", b"incomplete\""];
+        if ends.iter().any(|end| rest.starts_with(end)) && is_type_value(data, quote) {
+            return Some(rest);
+        }
+    }
+    None
 }
 
 fn is_type_value(data: &[u8], at: usize) -> bool {
@@ -154,9 +192,34 @@ mod tests {
     use super::*;
 
     fn event(text: &str) -> Facts {
+        named(text, false)
+    }
+
+    fn named(text: &str, is_error: bool) -> Facts {
         let mut facts = Facts::default();
-        facts.read_event(text.as_bytes());
+        let data = text.as_bytes();
+        facts.read_event(Block { data, is_error });
         facts
+    }
+
+    #[test]
+    fn the_event_that_ends_a_stream_is_known() {
+        for text in [
+            "[DONE]",
+            r#"{"type":"response.completed","response":{}}"#,
+            r#"{"response":{"x":"response.created"}, "type" : "response.incomplete"}"#,
+            r#"{"type": "message_stop"}"#,
+        ] {
+            assert!(event(text).complete, "{text}");
+        }
+        for text in [
+            r#"{"type":"response.failed","response":{}}"#,
+            r#"{"type":"response.output_text.delta","delta":"response.completed"}"#,
+            r#"{"choices":[{"delta":{"content":"[DONE]"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"\"type\": \"message_stop\""}}]}"#,
+        ] {
+            assert!(!event(text).complete, "{text}");
+        }
     }
 
     #[test]
@@ -201,10 +264,14 @@ mod tests {
             r#"{"type":"error","error":{"message":"x"}}"#,
             r#"{"choices":[{"index":0,"finish_reason": "abort"}]}"#,
             r#"{"type":"response.failed","response":{}}"#,
+            r#"{"type":"error","code":"server_error","message":"x","param":null}"#,
+            r#"{"object" : "error","message":"x","code":500}"#,
         ] {
             assert!(event(text).gave_up, "{text}");
         }
+        assert!(named("overloaded", true).gave_up, "an event called error");
         for text in [
+            r#"{"choices":[{"delta":{"content":"error","type":"error"}}]}"#,
             r#"{"choices":[{"finish_reason":"stop","delta":{"content":"\"error\":1 abort"}}]}"#,
             r#"{"error":null,"choices":[]}"#,
             r#"{"choices":[{"delta":{"content":"abort"},"finish_reason":null}]}"#,
@@ -217,6 +284,9 @@ mod tests {
     #[test]
     fn only_usage_without_choices_is_usage_only() {
         assert!(is_usage_only(br#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}"#));
+        assert!(is_usage_only(
+            br#"{"choices":null,"usage":{"total_tokens":1}}"#
+        ));
         assert!(is_usage_only(
             br#"{"id":"1", "usage" : {"total_tokens":1}}"#
         ));

@@ -21,7 +21,8 @@ pub enum Watch {
 }
 
 impl Watch {
-    /// By the response's content type. `hide_usage`: the usage event is the router's own wish.
+    /// By the response's content type, of a body without a content coding. `hide_usage`: the usage event is the router's
+    /// own wish.
     #[must_use]
     pub fn new(content_type: &[u8], hide_usage: bool) -> Self {
         let kind = content_type
@@ -56,6 +57,12 @@ impl Watch {
         }
     }
 
+    /// Whether the event that ends a stream in good order has passed: what is still to come says nothing new.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Self::Events(events) if events.facts.complete)
+    }
+
     /// The body ended in good order. Returns what was held back, and what was learnt.
     pub fn finish(&mut self) -> (Bytes, Facts) {
         match self {
@@ -82,7 +89,8 @@ impl EventWatch {
     fn push(&mut self, piece: Bytes) -> Bytes {
         if !self.hide_usage {
             let facts = &mut self.facts;
-            self.scanner.push(&piece, |data, _| facts.read_event(data));
+            self.scanner
+                .push(&piece, |block, _| facts.read_event(block));
             return piece;
         }
         if piece.is_empty() {
@@ -99,9 +107,9 @@ impl EventWatch {
         }
         let facts = &mut self.facts;
         let mut hidden_to = None;
-        self.scanner.push(&piece, |data, end| {
-            facts.read_event(data);
-            if is_usage_only(data) {
+        self.scanner.push(&piece, |block, end| {
+            facts.read_event(block);
+            if is_usage_only(block.data) {
                 visible.hide_to(end);
                 hidden_to = Some(end);
             } else {
@@ -115,9 +123,9 @@ impl EventWatch {
     fn finish(&mut self) -> (Bytes, Facts) {
         let facts = &mut self.facts;
         let mut hide = false;
-        self.scanner.finish(|data| {
-            facts.read_event(data);
-            hide = is_usage_only(data);
+        self.scanner.finish(|block| {
+            facts.read_event(block);
+            hide = is_usage_only(block.data);
         });
         let held = self.held.split().freeze();
         (if hide { Bytes::new() } else { held }, *facts)

@@ -3,7 +3,7 @@
 use super::{Binding, Committed, SessionKey, Unavailable};
 use crate::app::App;
 use crate::metrics::StageLabel;
-use routing::fleet::{ModelServer, Pod, SessionSticky};
+use routing::fleet::{KeySource, ModelServer, Pod, SessionSticky};
 use routing::session::{KeyParts, key};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ impl<'a> Session<'a> {
         sticky: &SessionSticky,
         parts: KeyParts<'_>,
     ) -> Option<Self> {
-        let key = SessionKey::new(&server.name, &key(&sticky.sources, parts)?);
+        let (_, key) = key(&sticky.sources, parts)?;
+        let key = SessionKey::new(&server.name, &key);
         let found = app.sessions.find(&key).await;
         let may_bind = found.is_ok();
         let held = found.unwrap_or_else(|error| {
@@ -42,6 +43,32 @@ impl<'a> Session<'a> {
             held,
             may_bind,
         })
+    }
+
+    /// A look at the session of a request, and where its key stands; `None` when it is bound to nothing that is known now.
+    /// Nothing is counted, and the session lives no longer for it.
+    pub(crate) async fn look<'s>(
+        app: &'a App,
+        server: &ModelServer,
+        sticky: &'s SessionSticky,
+        parts: KeyParts<'_>,
+    ) -> Option<(&'s KeySource, Self)> {
+        let (source, key) = key(&sticky.sources, parts)?;
+        let key = SessionKey::new(&server.name, &key);
+        let held = app.sessions.find(&key).await.ok()??;
+        let session = Self {
+            app,
+            key,
+            affinity: sticky.affinity,
+            held: Some(held),
+            may_bind: false,
+        };
+        Some((source, session))
+    }
+
+    /// What the session is bound to, there or not.
+    pub(crate) fn binding(&self) -> Option<&Binding> {
+        self.held.as_ref()
     }
 
     /// The pod that the session is bound to, if the server still has it.

@@ -78,6 +78,55 @@ async fn validate_strict_refuses_what_draws_a_warning() {
     assert_eq!(strict.code, Some(1), "{}", strict.out);
 }
 
+const CLAIMS: &str = "  trafficPolicy:\n    sessionSticky:\n      sources:\n      - {type: Header, name: X-Session}\n      \
+                      - {type: JWTClaim, name: sub}\n";
+
+#[tokio::test]
+async fn validate_knows_that_a_claim_needs_auth() {
+    let (server, route) = (model_server("m", &[], CLAIMS), model_route("m", "m", "m"));
+    let (_dir, path) = directory(&[("server.yaml", &server), ("route.yaml", &route)]);
+    let plain = scheduler(&[("prefix-cache", 1)], "{}");
+    let auth = "auth: {issuer: i, jwksUri: 'https://issuer.test/keys'}\n";
+    for (config, code) in [(plain.clone(), 1), (plain + auth, 0)] {
+        let (_config_dir, config) = directory(&[("router.yaml", &config)]);
+        let config = config + "/router.yaml";
+        let args = [
+            "validate",
+            "--config-dir",
+            &path,
+            "--router-config",
+            &config,
+        ];
+        let ended = run(PROGRAM, &args).await;
+        assert_eq!(ended.code, Some(0), "a warning alone: {}", ended.out);
+        let said = ended.out.contains(
+            "spec.trafficPolicy.sessionSticky.sources[1]: JWTClaim names no session of ModelServer default/m",
+        );
+        assert_eq!(said, code == 1, "{}", ended.out);
+        let strict = run(PROGRAM, &[&args[..], &["--strict"]].concat()).await;
+        assert_eq!(strict.code, Some(code), "{}", strict.out);
+    }
+    let router = setup()
+        .manifest("server.yaml", &server)
+        .manifest("other.yaml", &model_server("n", &[], CLAIMS))
+        .start()
+        .await;
+    let lines = router.log.lines();
+    let said = lines
+        .iter()
+        .filter(|line| line.contains("JWTClaim names no session"));
+    assert_eq!(said.count(), 1, "{lines:?}");
+}
+
+#[tokio::test]
+async fn validate_strict_takes_what_is_for_a_cluster() {
+    let server = model_server("m", &[], "").replace("  endpoints: []\n", "");
+    let (_dir, path) = directory(&[("server.yaml", &server)]);
+    let ended = run(PROGRAM, &["validate", "--config-dir", &path, "--strict"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    assert!(ended.out.contains("note: ") && ended.out.contains("endpoints is not set"));
+}
+
 #[tokio::test]
 async fn validate_checks_the_weights() {
     let (_dir, path) = directory(&[]);

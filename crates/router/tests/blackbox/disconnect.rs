@@ -1,7 +1,8 @@
 //! A client that leaves: the pod is let go at once, and is not blamed.
 
 use crate::{CHAT, completion, setup, streamed};
-use e2e::{Client, Gate, Pod, Router, Script, event, until};
+use e2e::{Client, Gate, Pod, Router, Script, event, until, usage_event};
+use serde_json::Value;
 
 /// Waits until nothing is under way, on all gauges and on the pods' counts.
 async fn all_quiet(router: &Router) {
@@ -73,6 +74,50 @@ async fn in_the_middle_of_a_stream() {
         200,
         "the pod is as good as before"
     );
+}
+
+#[tokio::test]
+async fn d5_a_client_that_leaves_after_the_last_event_had_all_of_it() {
+    for (path, body, last) in [
+        (CHAT, streamed("x"), "data: [DONE]\n\n"),
+        (
+            "/v1/responses",
+            r#"{"model":"m","stream":true,"input":"x"}"#.to_owned(),
+            "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":9,\
+             \"output_tokens\":3}}}\n\n",
+        ),
+    ] {
+        let pod = Pod::start().await;
+        let (script, stream) = Script::stream();
+        pod.next(script);
+        let router = setup().pods(&[&pod]).start().await;
+        let mut client = router.connect().await;
+        let id = [("x-request-id", "done")];
+        client.request("POST", path, &id, body).await;
+        stream.send(event("a"));
+        client.head().await;
+        client.expect(event("a")).await;
+        stream.send(usage_event() + last);
+        if path == CHAT {
+            client.expect(last).await;
+        } else {
+            client.expect(usage_event() + last).await;
+        }
+        drop(client);
+        pod.left(1).await;
+        let line = router.logged("done").await;
+        assert_eq!(
+            (&line["status_code"], &line["error"]),
+            (&200.into(), &Value::Null)
+        );
+        assert_eq!(line["output_tokens"], 3);
+        all_quiet(&router).await;
+        let entries = router.metrics().await;
+        assert_eq!(
+            entries.count("kthena_router_prefix_cache_entries", &[]),
+            1.0
+        );
+    }
 }
 
 #[tokio::test]

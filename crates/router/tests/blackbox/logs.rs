@@ -145,6 +145,30 @@ async fn the_access_log_as_text() {
 }
 
 #[tokio::test]
+async fn a_client_cannot_forge_fields_of_the_log_nor_fill_it() {
+    let pod = Pod::start().await;
+    let setup = setup().pods(&[&pod]).env("ACCESS_LOG_FORMAT", "text");
+    let router = setup.start().await;
+    let id = [("x-request-id", "a b backend_type=evil")];
+    let forged = r#"{"model":"m selected_pod=evil"}"#;
+    router.post_with(COMPLETIONS, &id, forged).await;
+    let line = masked(&router.out.has("backend_type=evil").await);
+    assert!(
+        line.contains(
+            " model_name=m\\u{20}selected_pod=evil request_id=a\\u{20}b\\u{20}backend_type=evil "
+        ),
+        "{line}"
+    );
+    let long = "x".repeat(10_000);
+    let id = [("x-request-id", long.as_str())];
+    router.post_with(COMPLETIONS, &id, completion("x")).await;
+    let line = router.out.has(" 200 ").await;
+    assert!(line.len() < 1000, "{line}");
+    let given = pod.only().headers.get("x-request-id").map(str::len);
+    assert_eq!(given, Some(36), "the engine gets the one that is logged");
+}
+
+#[tokio::test]
 async fn the_access_log_as_json() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;

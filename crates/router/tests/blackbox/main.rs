@@ -4,6 +4,7 @@
 
 mod auth;
 mod cluster;
+mod cluster_tls;
 mod commands;
 mod debug;
 mod disconnect;
@@ -27,6 +28,7 @@ mod routes;
 mod shutdown;
 mod startup;
 mod sticky;
+mod sticky_explain;
 mod sticky_pair;
 mod sticky_redis;
 mod streaming;

@@ -200,6 +200,29 @@ async fn j2_without_redis_at_the_start_there_is_no_start() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
+async fn j2_explain_looks_at_a_session_without_touching_it() {
+    let redis = Redis::start().await;
+    let pods: [Pod; 2] = Pod::several().await;
+    let router = sharing(&pods, 300, &redis.address()).start().await;
+    let session = [("x-session", "s")];
+    let asked = router.post_with(COMPLETIONS, &session, completion("x"));
+    assert_eq!(asked.await.status, 200);
+    let keys: Vec<String> = redis.ask(&["KEYS", "kthena/sticky/*"]).await;
+    let _: i64 = redis.ask(&["EXPIRE", &keys[0], "50"]).await;
+    let mut client = e2e::Client::connect(router.debug_port).await;
+    let path = format!("/debug/explain?path={COMPLETIONS}");
+    client
+        .request("POST", &path, &session, completion("x"))
+        .await;
+    let plan = client.answer().await.json();
+    assert_eq!(plan["session"]["survives"], true, "{plan}");
+    assert_eq!(plan["session"]["pod"], plan["attempts"][0]);
+    let ttl: u64 = redis.ask(&["TTL", &keys[0]]).await;
+    assert!(ttl <= 50, "looking is not using: {ttl}");
+}
+
+#[tokio::test]
 async fn j2_a_store_that_does_not_exist_stops_the_start() {
     for (store, why) in [
         (

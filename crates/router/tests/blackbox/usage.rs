@@ -1,6 +1,6 @@
 //! The usage option that the router adds to streams, and the event that it keeps to itself.
 
-use crate::{CHAT, COMPLETIONS, setup};
+use crate::{CHAT, COMPLETIONS, setup, streamed};
 use e2e::{End, Pod, Script, chat_answer, event, usage_event};
 
 const DONE: &str = "data: [DONE]\n\n";
@@ -117,4 +117,30 @@ async fn token_counts_are_logged_and_counted_also_when_hidden() {
             "{kind}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_coded_stream_passes_as_it_comes_and_is_not_asked_for_where_usage_is() {
+    let pod = Pod::start().await;
+    // What it holds does not matter: blank lines in packed bytes are chance.
+    let headers = [
+        ("content-type", "text/event-stream"),
+        ("content-encoding", "gzip"),
+    ];
+    let (script, stream) = Script::follow(200, &headers);
+    pod.next(script);
+    let router = setup().pods(&[&pod]).start().await;
+    let mut client = router.connect().await;
+    let accepts = [("accept-encoding", "gzip, br")];
+    client.request("POST", CHAT, &accepts, streamed("x")).await;
+    for piece in ["first, without a line end", "second"] {
+        stream.send(piece);
+        if piece.starts_with("first") {
+            client.head().await;
+        }
+        client.expect(piece).await;
+    }
+    stream.finish();
+    assert_eq!(client.rest().await.1, End::Whole);
+    assert_eq!(pod.only().headers.get("accept-encoding"), Some("identity"));
 }

@@ -24,3 +24,16 @@ pub enum KeySource {
     /// A claim of the validated token.
     Claim(String),
 }
+
+impl KeySource {
+    /// Its type as manifests spell it.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Header(_) => "Header",
+            Self::Query(_) => "Query",
+            Self::Cookie(_) => "Cookie",
+            Self::Claim(_) => "JWTClaim",
+        }
+    }
+}

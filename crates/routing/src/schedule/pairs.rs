@@ -89,6 +89,31 @@ impl Scheduler {
         Ok(PairPlan { pairs, memo })
     }
 
+    /// Chooses among the pairs but one that has failed: first those of other decode pods. Records nothing.
+    ///
+    /// # Errors
+    /// As [`Self::plan_pairs`], and if no other pair is left.
+    pub fn plan_pairs_without(
+        &self,
+        ask: &Ask<'_>,
+        pods: &Disaggregated,
+        failed: &Pair,
+        observer: &mut dyn Observer,
+    ) -> Result<PairPlan, ScheduleError> {
+        let mut plan = self.plan_pairs(ask, pods, observer)?;
+        let prefill = failed.prefill.first().map(|pod| pod.id);
+        let is_left = |pair: &Pair| {
+            pair.decode.id != failed.decode.id || pair.prefill.iter().any(|p| Some(p.id) != prefill)
+        };
+        plan.pairs.retain(|pair| is_left(pair));
+        plan.pairs
+            .sort_by_key(|pair| pair.decode.id == failed.decode.id);
+        match plan.pairs.is_empty() {
+            true => Err(ScheduleError::NoPairs),
+            false => Ok(plan),
+        }
+    }
+
     /// The plan for a request that is bound to a pair: that pair alone, nothing scored, and nothing to record unless a
     /// plugin was told to. `None` when they are no longer of one group, or the Filter plugins drop one of them.
     #[must_use]

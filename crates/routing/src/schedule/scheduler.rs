@@ -73,6 +73,23 @@ impl Scheduler {
         self.plan_among(ask, server.pods(), observer)
     }
 
+    /// Chooses among a server's pods but those that have failed. Records nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::plan`].
+    pub fn plan_without(
+        &self,
+        ask: &Ask<'_>,
+        server: &ModelServer,
+        failed: &[Arc<Pod>],
+        observer: &mut dyn Observer,
+    ) -> Result<Plan, ScheduleError> {
+        let is_left = |pod: &&Arc<Pod>| failed.iter().all(|f| f.id != pod.id);
+        let others: Vec<_> = server.pods().iter().filter(is_left).cloned().collect();
+        self.plan_among(ask, &others, observer)
+    }
+
     /// Chooses among these pods: the decode pods or the prefill pods of a server. Records nothing.
     ///
     /// # Errors

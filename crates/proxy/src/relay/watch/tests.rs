@@ -60,6 +60,25 @@ fn an_endless_event_is_not_held_for_ever() {
 }
 
 #[test]
+fn of_a_long_event_before_the_usage_event_nothing_is_lost() {
+    let text = "x".repeat(MAX_EVENT + MAX_EVENT / 2);
+    let lines = format!("data: y\n").repeat(200_000);
+    for long in [event("\n", &text), event("\r\n", &text), lines + "\n"] {
+        let done = event("\n", "[DONE]");
+        let all = format!("{long}{}{done}", event("\n", USAGE));
+        for size in [all.len(), 16 << 10, (16 << 10) + 7, 100_003, long.len() - 1] {
+            let pieces: Vec<_> = all.as_bytes().chunks(size).collect();
+            let (out, facts) = run(&pieces, true);
+            assert!(
+                out == format!("{long}{done}").as_bytes(),
+                "pieces of {size}"
+            );
+            assert!(facts.usage.is_some() && facts.complete);
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_long_json_body_is_enough() {
     let mut watch = Watch::new(b"application/json", false);
     for _ in 0..40 {
