@@ -13,6 +13,7 @@ use tokio::process::{Child, Command};
 #[derive(Debug)]
 pub struct Redis {
     port: u16,
+    password: Option<String>,
     child: Child,
     dir: TempDir,
 }
@@ -23,11 +24,24 @@ impl Redis {
     /// # Panics
     /// When there is no `redis-server` on the PATH. `crates/router/build.rs` knows, so that such a test is ignored there.
     pub async fn start() -> Self {
+        Self::launch(None).await
+    }
+
+    /// The same for those only who say this password.
+    pub async fn start_with(password: &str) -> Self {
+        Self::launch(Some(password)).await
+    }
+
+    async fn launch(password: Option<&str>) -> Self {
         loop {
             let port = free_port();
             let dir = tempfile::tempdir().unwrap();
-            let child = spawn(port, &dir);
-            let mut redis = Self { port, child, dir };
+            let mut redis = Self {
+                port,
+                password: password.map(str::to_owned),
+                child: spawn(port, password, &dir),
+                dir,
+            };
             if redis.answers().await {
                 return redis;
             }
@@ -57,7 +71,11 @@ impl Redis {
     }
 
     async fn call<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
-        let client = ::redis::Client::open(format!("redis://{}/", self.address()))?;
+        let password = self
+            .password
+            .as_ref()
+            .map_or_else(String::new, |p| format!(":{p}@"));
+        let client = ::redis::Client::open(format!("redis://{password}{}/", self.address()))?;
         let mut connection = client.get_multiplexed_async_connection().await?;
         let mut command = ::redis::Cmd::new();
         words.iter().for_each(|word| {
@@ -75,7 +93,7 @@ impl Redis {
 
     /// Starts it again, empty, on the same port.
     pub async fn again(&mut self) {
-        self.child = spawn(self.port, &self.dir);
+        self.child = spawn(self.port, self.password.as_deref(), &self.dir);
         assert!(self.answers().await, "its port is taken");
     }
 
@@ -96,11 +114,16 @@ impl Redis {
     }
 }
 
-fn spawn(port: u16, dir: &TempDir) -> Child {
+fn spawn(port: u16, password: Option<&str>, dir: &TempDir) -> Child {
     let port = port.to_string();
     let spawned = Command::new("redis-server")
         .args(["--port", &port, "--bind", "127.0.0.1"])
         .args(["--save", "", "--appendonly", "no"])
+        .args(
+            password
+                .iter()
+                .flat_map(|password| ["--requirepass", password]),
+        )
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

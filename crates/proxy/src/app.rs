@@ -8,7 +8,7 @@ use crate::metrics::{Metrics, ModelLabel, Text};
 use crate::sticky::Sessions;
 use crate::upstream::Upstreams;
 use arc_swap::ArcSwap;
-use routing::fleet::{Fleet, PodId};
+use routing::fleet::{Fleet, Pod, PodId};
 use routing::schedule::{Memo, Scheduler};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ pub struct Settings {
     pub head_hold: Option<Duration>,
     /// Whether responses name the pod that gave them, in `x-kthena-backend-pod`.
     pub shows_pod: bool,
+    /// How long a pod that did not take a connection is asked after the others; zero never does that.
+    pub failed_pod_backoff: Duration,
 }
 
 impl Default for Settings {
@@ -37,6 +39,7 @@ impl Default for Settings {
             scrape_interval: Duration::from_secs(1),
             head_hold: None,
             shows_pod: false,
+            failed_pod_backoff: Duration::ZERO,
         }
     }
 }
@@ -146,6 +149,23 @@ impl App {
             let evictions = self.metrics.evictions.get_or_create(&label);
             evictions.inc_by(recorded.evicted as u64);
         }
+    }
+
+    /// A pod did not take a connection: others are asked first for a while, if that is wanted.
+    pub(crate) fn took_no_connection(&self, pod: &Pod) {
+        let backoff = self.settings.failed_pod_backoff;
+        if !backoff.is_zero() {
+            let backoff = u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX);
+            pod.load
+                .put_behind_until(self.uptime_ms().saturating_add(backoff));
+        }
+    }
+
+    /// Which pods are to be asked after others now; `None` when that is not wanted at all.
+    pub(crate) fn is_behind(&self) -> Option<impl Fn(&Pod) -> bool + use<>> {
+        let now = self.uptime_ms();
+        let wanted = !self.settings.failed_pod_backoff.is_zero();
+        wanted.then_some(move |pod: &Pod| pod.load.is_behind(now))
     }
 
     /// Milliseconds since the start, for ages.

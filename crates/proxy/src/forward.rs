@@ -54,7 +54,12 @@ pub(crate) async fn forward(
                 last_error = format!("{} answered {}", pod.name, answer.head.status);
                 answered = Some(answer);
             }
-            Err(error) => last_error = format!("{}: {error}", pod.name),
+            Err(error) => {
+                if error.stage == Stage::Connect {
+                    app.took_no_connection(pod);
+                }
+                last_error = format!("{}: {error}", pod.name);
+            }
         }
         tracing::warn!(pod = %pod.name, request_id = ?record.request_id(), "attempt failed: {last_error}");
     }

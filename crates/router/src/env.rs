@@ -4,6 +4,7 @@ use crate::flags::go_bool;
 use control::go_duration;
 use proxy::Settings;
 use proxy::access_log::{Format, Output};
+use proxy::sticky::Credentials;
 use std::time::Duration;
 
 /// What the environment says, defaults filled in.
@@ -19,8 +20,12 @@ pub(crate) struct Environment {
     pub(crate) head_hold: Option<Duration>,
     /// `ROUTER_EXPOSE_BACKEND_POD_HEADER`, false.
     pub(crate) shows_pod: bool,
+    /// `FAILED_POD_BACKOFF`, 0s.
+    pub(crate) failed_pod_backoff: Duration,
     /// `POD_NAMESPACE`: the namespace that the router runs in.
     pub(crate) pod_namespace: Option<String>,
+    /// `REDIS_USERNAME`, `REDIS_PASSWORD`: who the router is to the Redis of sessionSticky.
+    pub(crate) redis: Credentials,
     /// `ACCESS_LOG_ENABLED`, `ACCESS_LOG_FORMAT`, `ACCESS_LOG_OUTPUT`; `None` when it is off.
     pub(crate) access_log: Option<(Format, Output)>,
 }
@@ -64,7 +69,12 @@ impl Environment {
                 go_duration::parse(t).map(Some).map_err(|e| e.to_string())
             }),
             shows_pod: boolean(&get, "ROUTER_EXPOSE_BACKEND_POD_HEADER", false),
+            failed_pod_backoff: duration("FAILED_POD_BACKOFF", Duration::ZERO),
             pod_namespace: get("POD_NAMESPACE").filter(|namespace| !namespace.is_empty()),
+            redis: Credentials {
+                username: get("REDIS_USERNAME").filter(|name| !name.is_empty()),
+                password: get("REDIS_PASSWORD").filter(|password| !password.is_empty()),
+            },
             access_log: access_log(&get),
         }
     }
@@ -75,6 +85,7 @@ impl Environment {
             scrape_interval: self.scrape_interval,
             head_hold: self.head_hold,
             shows_pod: self.shows_pod,
+            failed_pod_backoff: self.failed_pod_backoff,
         }
     }
 }

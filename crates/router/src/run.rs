@@ -74,7 +74,7 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
     };
     let mut app = App::new(environment.settings(), scheduler, metrics, log).with_warnings(warnings);
     if let SessionStore::Redis { address } = &session_store {
-        let sessions = Sessions::in_redis(address).await;
+        let sessions = Sessions::in_redis(address, &environment.redis).await;
         app = app.with_sessions(sessions.map_err(anyhow::Error::msg)?);
     }
     if let Some(auth) = auth {

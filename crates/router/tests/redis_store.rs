@@ -2,12 +2,16 @@
 //! there is a Redis.
 
 use e2e::{Redis, until};
-use proxy::sticky::{Binding, Committed, RedisStore, SessionKey};
+use proxy::sticky::{Binding, Committed, Credentials, RedisStore, SessionKey};
 use routing::fleet::ObjectName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TTL: Duration = Duration::from_secs(300);
+
+async fn connect(address: &str) -> Result<RedisStore, String> {
+    RedisStore::connect(address, &Credentials::default()).await
+}
 
 fn key(session: &str) -> SessionKey {
     SessionKey::new(&ObjectName::new("team", "m"), session.as_bytes())
@@ -31,7 +35,7 @@ fn pair(decode: &str, prefill: &str) -> Binding {
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_the_layout_in_redis() {
     let redis = Redis::start().await;
-    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let store = connect(&redis.address()).await.unwrap();
     store
         .commit(&key("s"), None, &pod("m:p0"), TTL)
         .await
@@ -58,7 +62,7 @@ async fn j2_the_layout_in_redis() {
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_in_redis_the_first_writer_wins_too() {
     let redis = Redis::start().await;
-    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let store = connect(&redis.address()).await.unwrap();
     let s = key("s");
     let commit = async |replaces: Option<&Binding>, to: &Binding| {
         store.commit(&s, replaces, to, TTL).await.unwrap()
@@ -83,7 +87,7 @@ async fn j2_in_redis_the_first_writer_wins_too() {
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_in_redis_a_commit_slides_the_end() {
     let redis = Redis::start().await;
-    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let store = connect(&redis.address()).await.unwrap();
     let (s, name) = (key("s"), key("s").to_string());
     store.commit(&s, None, &pod("a"), TTL).await.unwrap();
     let _: i64 = redis.ask(&["EXPIRE", &name, "5"]).await;
@@ -107,7 +111,7 @@ async fn j2_in_redis_a_commit_slides_the_end() {
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_what_others_wrote_is_no_reason_to_fail() {
     let redis = Redis::start().await;
-    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let store = connect(&redis.address()).await.unwrap();
     let (s, name) = (key("s"), key("s").to_string());
     // As the original writes it, and less than that.
     let _: i64 = redis
@@ -132,7 +136,7 @@ async fn j2_what_others_wrote_is_no_reason_to_fail() {
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
     let mut redis = Redis::start().await;
-    let store = RedisStore::connect(&redis.address()).await.unwrap();
+    let store = connect(&redis.address()).await.unwrap();
     let s = key("s");
     redis.freeze();
     let late = store.find(&s).await.unwrap_err().to_string();
@@ -157,11 +161,40 @@ async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
 
 #[tokio::test]
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
+async fn j2_a_redis_with_a_password_wants_that_one() {
+    let redis = Redis::start_with("s3cret").await;
+    let with = async |username: Option<&str>, password: Option<&str>| {
+        let credentials = Credentials {
+            username: username.map(str::to_owned),
+            password: password.map(str::to_owned),
+        };
+        assert_eq!(format!("{credentials:?}"), "Credentials");
+        RedisStore::connect(&redis.address(), &credentials).await
+    };
+    for username in [None, Some("default")] {
+        let store = with(username, Some("s3cret")).await.unwrap();
+        let did = store.commit(&key("s"), None, &pod("a"), TTL).await;
+        assert_eq!(did.unwrap(), Committed::Ours);
+    }
+    let refused = [
+        (None, None),
+        (None, Some("wr0ng")),
+        (Some("other"), Some("s3cret")),
+    ];
+    for (username, password) in refused {
+        let why = with(username, password).await.unwrap_err();
+        assert!(why.starts_with("redis ping for session sticky: "), "{why}");
+        assert!(!why.contains("s3cret") && !why.contains("wr0ng"), "{why}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_without_redis_there_is_no_store() {
     let mut redis = Redis::start().await;
     let address = redis.address();
     redis.kill().await;
-    let why = RedisStore::connect(&address).await.unwrap_err();
+    let why = connect(&address).await.unwrap_err();
     assert!(why.starts_with("redis ping for session sticky: "), "{why}");
 }
 

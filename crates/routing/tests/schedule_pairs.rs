@@ -353,3 +353,34 @@ fn j2_a_pinned_pair_is_taken_unscored_while_both_pass_and_share_a_group() {
         seen.steps
     );
 }
+
+#[test]
+fn pods_that_take_no_connection_are_asked_after_the_others() {
+    let server = pairs_of(vec![
+        member(1, "a", "decode"),
+        member(2, "a", "prefill"),
+        member(3, "a", "prefill"),
+        member(4, "b", "decode"),
+        member(5, "b", "prefill"),
+    ]);
+    let scheduler = scheduler(&[], &[]);
+    for draw in 0..32 {
+        let put_behind = |gone: &[u32]| {
+            let mut plan = plan(&scheduler, &server, "x", draw).0.unwrap();
+            plan.put_behind(|pod| gone.contains(&pod.id.0));
+            plan
+        };
+        assert_eq!(ids(&put_behind(&[1]))[1].0, 1, "its decode pod is gone");
+        assert_eq!(
+            ids(&put_behind(&[5]))[1],
+            (4, 5),
+            "its only prefill pod is gone"
+        );
+        // Another prefill pod stands in; the pair keeps its place.
+        let stood_in = put_behind(&[2]);
+        let before = ids(&put_behind(&[]));
+        let places = |ids: &[(u32, u32)]| ids.iter().map(|(decode, _)| *decode).collect::<Vec<_>>();
+        assert_eq!(places(&ids(&stood_in)), places(&before));
+        assert!(ids(&stood_in).contains(&(1, 3)));
+    }
+}

@@ -132,13 +132,16 @@ fn pods(
     let bound = session.and_then(|session| session.pod(server));
     let pinned = bound.and_then(|pod| scheduler.pinned(ask, pod, &mut Unobserved));
     let survives = pinned.is_some();
-    let plans = match pinned {
+    let mut plans = match pinned {
         None => [scored, None],
         Some(pinned) => {
             let others = scheduler.plan_without(ask, server, &pinned.attempts, &mut Unobserved);
             [Some(pinned), others.ok()]
         }
     };
+    if let (Some(is_behind), Some(last)) = (app.is_behind(), plans.iter_mut().flatten().last()) {
+        last.put_behind(is_behind);
+    }
     let pods = plans.iter().flatten().flat_map(|plan| &plan.attempts);
     (pods.map(|pod| pod.name.as_str().into()).collect(), survives)
 }
@@ -159,7 +162,7 @@ fn pairs(
         scheduler.pinned_pair(ask, pods, prefill, decode, &mut Unobserved)
     });
     let survives = pinned.is_some();
-    let plans = match pinned {
+    let mut plans = match pinned {
         None => [scored, None],
         Some(pinned) => {
             let others = pinned.pairs.first().and_then(|failed| {
@@ -173,6 +176,9 @@ fn pairs(
         let prefill = pair.prefill.first().map(|p| p.name.as_str());
         json!({"prefill": prefill, "decode": pair.decode.name.as_str()})
     };
+    if let (Some(is_behind), Some(last)) = (app.is_behind(), plans.iter_mut().flatten().last()) {
+        last.put_behind(is_behind);
+    }
     let pairs = plans.iter().flatten().flat_map(|plan| &plan.pairs);
     (pairs.map(pair).collect(), survives)
 }

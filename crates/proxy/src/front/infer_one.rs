@@ -38,12 +38,16 @@ impl Way for One<'_> {
         watcher: &mut Watcher<'_>,
     ) -> Result<Plan, ScheduleError> {
         let scheduler = &self.app.scheduler;
-        match failed {
-            None => scheduler.plan(&self.ask, self.server, watcher),
+        let mut plan = match failed {
+            None => scheduler.plan(&self.ask, self.server, watcher)?,
             Some(failed) => {
-                scheduler.plan_without(&self.ask, self.server, &failed.attempts, watcher)
+                scheduler.plan_without(&self.ask, self.server, &failed.attempts, watcher)?
             }
+        };
+        if let Some(is_behind) = self.app.is_behind() {
+            plan.put_behind(is_behind);
         }
+        Ok(plan)
     }
 
     fn first<'p>(plan: &'p Plan, _: Option<&Plan>) -> Option<Asked<'p>> {

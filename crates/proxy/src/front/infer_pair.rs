@@ -83,6 +83,9 @@ impl Way for InPair<'_> {
             None => scheduler.plan_pairs(&self.ask, self.pods, watcher)?,
             Some(failed) => scheduler.plan_pairs_without(&self.ask, self.pods, failed, watcher)?,
         };
+        if let Some(is_behind) = self.app.is_behind() {
+            plan.put_behind(is_behind);
+        }
         if let (Some(failed), Load::Decode(_)) = (failed, &self.load) {
             let has_failed = |pod: &Pod| failed.pairs.iter().any(|pair| pair.decode.id == pod.id);
             plan.pairs.retain(|pair| !has_failed(&pair.decode));

@@ -38,6 +38,13 @@ pub(super) struct AttemptError {
     cause: SendError,
 }
 
+impl AttemptError {
+    /// Whether the pod did not take a connection.
+    pub(super) fn is_no_connection(&self) -> bool {
+        self.cause.stage == Stage::Connect
+    }
+}
+
 impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}: {}", self.leg, self.pod.name, self.cause)

@@ -119,6 +119,9 @@ pub(crate) async fn forward(
                 pod
             }
             Err(error) => {
+                if error.is_no_connection() {
+                    app.took_no_connection(&error.pod);
+                }
                 last = error.to_string();
                 error.pod
             }

@@ -12,7 +12,7 @@ mod shard;
 
 pub use binding::{Binding, Committed, SessionKey};
 pub use memory::{MAX_SESSIONS, MemoryStore};
-pub use redis::{RedisStore, Unavailable};
+pub use redis::{Credentials, RedisStore, Unavailable};
 pub(crate) use session::Session;
 
 use parking_lot::Mutex;
@@ -44,9 +44,9 @@ impl Sessions {
     /// Kept in a Redis at `host:port`.
     ///
     /// # Errors
-    /// When nobody answers there; the text says so in the words of the original router.
-    pub async fn in_redis(address: &str) -> Result<Self, String> {
-        let store = RedisStore::connect(address).await?;
+    /// When nobody answers there, or the credentials do not count; the text says so in the words of the original router.
+    pub async fn in_redis(address: &str, credentials: &Credentials) -> Result<Self, String> {
+        let store = RedisStore::connect(address, credentials).await?;
         Ok(Self::of(Store::Redis(store)))
     }
 

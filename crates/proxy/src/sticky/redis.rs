@@ -7,7 +7,7 @@
 use super::{Binding, Committed, SessionKey};
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::io::tcp::TcpSettings;
-use ::redis::{Client, IntoConnectionInfo, RedisError, Script};
+use ::redis::{Client, IntoConnectionInfo, RedisConnectionInfo, RedisError, Script};
 use routing::fleet::ObjectName;
 use std::fmt;
 use std::time::Duration;
@@ -37,6 +37,34 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 return {}
 ";
 
+/// Who the router is to Redis. Never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user; Redis's default user unless set.
+    pub username: Option<String>,
+    /// The user's password, if one is needed.
+    pub password: Option<String>,
+}
+
+impl Credentials {
+    fn settings(&self) -> RedisConnectionInfo {
+        let mut settings = RedisConnectionInfo::default();
+        if let Some(username) = &self.username {
+            settings = settings.set_username(username);
+        }
+        if let Some(password) = &self.password {
+            settings = settings.set_password(password);
+        }
+        settings
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
 /// A connection to Redis that is made again when it breaks.
 pub struct RedisStore {
     connection: ConnectionManager,
@@ -58,20 +86,22 @@ impl RedisStore {
     /// Connects, and makes sure that somebody answers.
     ///
     /// # Errors
-    /// When nobody does within five seconds. The text begins with `redis ping for session sticky: `.
-    pub async fn connect(address: &str) -> Result<Self, String> {
-        within(START, Self::open(address))
+    /// When nobody does within five seconds, or the credentials do not count. The text begins with
+    /// `redis ping for session sticky: `.
+    pub async fn connect(address: &str, credentials: &Credentials) -> Result<Self, String> {
+        within(START, Self::open(address, credentials))
             .await
             .map_err(|error| format!("redis ping for session sticky: {error}"))
     }
 
-    async fn open(address: &str) -> Result<Self, RedisError> {
+    async fn open(address: &str, credentials: &Credentials) -> Result<Self, RedisError> {
         // Without retries of its own a manager that cannot connect fails at once, instead of holding every request for
         // its whole deadline. The next request makes it try again.
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
             .set_connection_timeout(Some(CONNECT));
         let place = format!("redis://{address}/").into_connection_info()?;
+        let place = place.set_redis_settings(credentials.settings());
         let client = Client::open(place.set_tcp_settings(tcp()))?;
         let mut connection = ConnectionManager::new_with_config(client, config).await?;
         ::redis::cmd("PING")

@@ -190,6 +190,30 @@ async fn j2_requests_are_served_while_redis_is_away_and_bound_when_it_is_back() 
 
 #[tokio::test]
 #[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
+async fn j2_a_redis_with_a_password_is_told_it_and_nobody_else_is() {
+    let redis = Redis::start_with("s3cret").await;
+    let pods: [Pod; 2] = Pod::several().await;
+    let setup = || sharing(&pods, 300, &redis.address()).env(SHOWS.0, SHOWS.1);
+    let router = setup().env("REDIS_PASSWORD", "s3cret").start().await;
+    let bound = ask(&router, "s").await;
+    assert_eq!(bindings(&redis).await[0]["pod"], bound);
+    for page in ["/debug/router", "/debug/config_dump/modelservers"] {
+        let text = router.get(router.debug_port, page).await.text();
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    let said = router.log.lines().concat();
+    assert!(!said.contains("s3cret"), "{said}");
+    for password in ["", "wr0ng"] {
+        let mut router = setup().env("REDIS_PASSWORD", password).launch().await;
+        assert_eq!(router.exit_code().await, Some(1));
+        let last = router.log.lines().pop().expect("a reason");
+        assert!(last.contains("] redis ping for session sticky: "), "{last}");
+        assert!(!last.contains("wr0ng"), "{last}");
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
 async fn j2_without_redis_at_the_start_there_is_no_start() {
     let mut redis = Redis::start().await;
     redis.kill().await;

@@ -35,6 +35,8 @@ pub struct Load {
     /// Milliseconds since the process started, at the last good scrape; 0 while there was none.
     scraped_at_ms: AtomicU64,
     models: ArcSwap<Vec<Box<str>>>,
+    /// Until when others are to be asked first, in milliseconds since the process started.
+    behind_until_ms: AtomicU64,
 }
 
 impl Load {
@@ -82,6 +84,18 @@ impl Load {
     #[must_use]
     pub fn scraped_at_ms(&self) -> Option<u64> {
         Some(self.scraped_at_ms.load(Relaxed)).filter(|&t| t > 0)
+    }
+
+    /// Lets others be asked first until this time, in milliseconds since the process started: the pod did not take a
+    /// connection.
+    pub fn put_behind_until(&self, at_ms: u64) {
+        self.behind_until_ms.fetch_max(at_ms, Relaxed);
+    }
+
+    /// Whether others are to be asked first at this time, in milliseconds since the process started.
+    #[must_use]
+    pub fn is_behind(&self, now_ms: u64) -> bool {
+        now_ms < self.behind_until_ms.load(Relaxed)
     }
 
     /// Model and adapter names that the engine lists under `/v1/models`.

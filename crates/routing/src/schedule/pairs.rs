@@ -37,6 +37,19 @@ pub struct PairPlan {
     pub memo: Option<Memo>,
 }
 
+impl PairPlan {
+    /// Lets pairs with these pods be asked after the others, and other prefill pods stand in for these. Their order among
+    /// themselves stays.
+    pub fn put_behind(&mut self, is_behind: impl Fn(&Pod) -> bool) {
+        for pair in &mut self.pairs {
+            pair.prefill.sort_by_key(|pod| is_behind(pod));
+        }
+        self.pairs.sort_by_key(|pair| {
+            is_behind(&pair.decode) || pair.prefill.first().is_some_and(|pod| is_behind(pod))
+        });
+    }
+}
+
 impl Scheduler {
     /// Chooses decode pods, over all groups, and for each of them prefill pods of its group. Records nothing.
     ///

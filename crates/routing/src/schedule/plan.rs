@@ -17,6 +17,13 @@ pub struct Plan {
     pub memo: Option<Memo>,
 }
 
+impl Plan {
+    /// Lets these pods be asked after the others. Their order among themselves stays.
+    pub fn put_behind(&mut self, is_behind: impl Fn(&Pod) -> bool) {
+        self.attempts.sort_by_key(|pod| is_behind(pod));
+    }
+}
+
 /// Why no pod was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {

@@ -62,7 +62,7 @@ fn an_endless_event_is_not_held_for_ever() {
 #[test]
 fn of_a_long_event_before_the_usage_event_nothing_is_lost() {
     let text = "x".repeat(MAX_EVENT + MAX_EVENT / 2);
-    let lines = format!("data: y\n").repeat(200_000);
+    let lines = "data: y\n".repeat(200_000);
     for long in [event("\n", &text), event("\r\n", &text), lines + "\n"] {
         let done = event("\n", "[DONE]");
         let all = format!("{long}{}{done}", event("\n", USAGE));
