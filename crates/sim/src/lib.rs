@@ -5,6 +5,8 @@
 //! - [`live`]: that machine behind vLLM's HTTP API, in real time: responses, errors, streams and metrics have the shapes
 //!   recorded from vLLM 0.32.
 //! - [`load`]: multi-turn chats played against any OpenAI-compatible address, measured from the client's side.
+//! - [`replay`]: a trace played in virtual time over the router's own decisions and many such engines.
+//! - [`report`]: what a run measured, live or replayed, as a table, JSON or a page.
 //!
 //! # What is modelled
 //! Prefix caching by chained token blocks with LRU eviction (cached tokens as the real engine counts them, generated
@@ -20,6 +22,8 @@ pub mod cli;
 pub mod live;
 pub mod load;
 pub mod model;
+pub mod replay;
+pub mod report;
 pub mod rng;
 pub mod tokens;
 pub mod words;

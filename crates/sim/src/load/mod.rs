@@ -15,6 +15,6 @@ mod scrape;
 mod sse;
 
 pub use play::{Progress, play};
-pub use report::{Latencies, PodShare, Report};
+pub use report::{PodShare, Report};
 pub use scenario::{Scenario, demo_engine};
 pub use scrape::EngineSums;

@@ -111,11 +111,11 @@ pub struct Load {
 /// One simulated engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    params: EngineParams,
-    pool: BlockPool,
-    waiting: VecDeque<Sequence>,
+    pub(super) params: EngineParams,
+    pub(super) pool: BlockPool,
+    pub(super) waiting: VecDeque<Sequence>,
     /// In order of admission.
-    running: Vec<Sequence>,
+    pub(super) running: Vec<Sequence>,
     counters: Counters,
     last_step_tokens: usize,
 }
@@ -191,7 +191,14 @@ impl Engine {
             self.counters.rejected += 1;
             return Err(Rejected::QueueFull);
         }
-        self.waiting.push_back(Sequence::new(submission, now));
+        let mut sequence = Sequence::new(submission, now);
+        hash_blocks(
+            &sequence.tokens,
+            self.params.block_size,
+            sequence.salt,
+            &mut sequence.hashes,
+        );
+        self.waiting.push_back(sequence);
         Ok(())
     }
 

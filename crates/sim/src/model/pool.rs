@@ -6,7 +6,10 @@
 //! - Free blocks are handed out least recently released first; those without a hash before all others.
 //! - A sequence's blocks are released tail first, so a prompt loses its end before its beginning.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -25,11 +28,29 @@ struct Block {
     after: u32,
 }
 
+/// A block's hash is spread well enough to be a map's hash.
+#[derive(Clone, Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 /// A fixed number of KV blocks.
 #[derive(Clone, Debug)]
 pub struct BlockPool {
     blocks: Vec<Block>,
-    by_hash: HashMap<u64, u32>,
+    by_hash: HashMap<u64, u32, BuildHasherDefault<AsIs>>,
     /// Ends of the free list: `oldest` is handed out next.
     oldest: u32,
     newest: u32,
@@ -55,7 +76,7 @@ impl BlockPool {
                 };
                 size as usize
             ],
-            by_hash: HashMap::new(),
+            by_hash: HashMap::default(),
             oldest: NONE,
             newest: NONE,
             free: 0,
@@ -220,6 +241,9 @@ impl BlockPool {
 ///
 /// Continues an earlier chain when `done` holds the hashes of the first blocks already.
 pub fn hash_blocks(tokens: &[u32], block_size: usize, salt: u64, done: &mut Vec<u64>) {
+    if done.len() == tokens.len() / block_size {
+        return;
+    }
     let mut bytes = Vec::with_capacity(block_size * 4);
     for block in tokens.chunks_exact(block_size).skip(done.len()) {
         bytes.clear();

@@ -1,0 +1,507 @@
+//! The loop over virtual time: arrivals, steps of engines, scrapes, and what happens to pods.
+
+mod engines;
+mod flight;
+
+use super::collect::{Answered, Collect, Rest};
+use super::fleet::{Setup, What};
+use super::oracle;
+use super::outcome::Outcome;
+use super::router::{Router, models};
+use super::workload::{Content, Request, Workload, completion};
+use crate::model::{Event, FinishReason, InvalidParams, Rejected, RequestId, Submission};
+use crate::rng::Rng;
+use crate::tokens;
+use engines::Slot;
+use flight::{Attempt, Flight};
+use routing::request::{ModelRequest, extract};
+use routing::schedule::SchedulerConfig;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// How pods are chosen.
+#[derive(Clone, Copy, Debug)]
+pub enum Choice<'c> {
+    /// By the router's plugins.
+    Plugins(&'c SchedulerConfig),
+    /// By an oracle: the engine with the least estimated time to first token, from its real cache and queue.
+    Oracle,
+}
+
+/// Why nothing can be replayed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SetupError {
+    /// No engine works with these parameters.
+    #[error("the engine: {0}")]
+    Engine(#[from] InvalidParams),
+    /// There must be at least one.
+    #[error("there must be at least one {0}")]
+    None(&'static str),
+    /// Nothing can happen to a pod that there will not be.
+    #[error("something happens to pod {0}, but there is no such pod")]
+    NoSuchPod(usize),
+    /// A time that is no positive number.
+    #[error("the scrape interval must be a positive number of seconds")]
+    ScrapeInterval,
+}
+
+/// Plays a workload to its end. `progress` is told how many requests have ended, now and then.
+///
+/// # Errors
+/// The setup makes no sense.
+pub fn replay(
+    name: &str,
+    workload: &Workload,
+    setup: &Setup,
+    choice: Choice<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Outcome, SetupError> {
+    let mut world = World::new(workload, setup, choice)?;
+    let mut shown = 0;
+    while let Some(Reverse(due)) = world.agenda.pop() {
+        world.now = due.at;
+        world.happens(due.what);
+        let ended = world.collect.ended();
+        if ended >= shown + PROGRESS {
+            shown = ended;
+            progress(ended);
+        }
+        if world.is_over() {
+            break;
+        }
+    }
+    progress(world.collect.ended());
+    Ok(world.finish(name))
+}
+
+/// Requests between two reports of progress.
+const PROGRESS: u64 = 100;
+/// Scrapes that must fail before a pod's figures are no longer believed, as in the live router.
+const MISSES: u32 = 10;
+/// Keeps the draws of each router apart from all others.
+const ROUTERS: u64 = 1 << 40;
+
+struct World<'w> {
+    workload: &'w Workload,
+    setup: &'w Setup,
+    /// None where the oracle chooses.
+    routers: Vec<Router>,
+    engines: Vec<Slot>,
+    flights: BTreeMap<usize, Flight>,
+    agenda: BinaryHeap<Reverse<Due>>,
+    now: f64,
+    /// Everything ever put on the agenda: what is due at one time happens in the order in which it was planned.
+    planned: u64,
+    /// Entries of the agenda other than scrapes.
+    awaited: usize,
+    collect: Collect,
+    last_answer: f64,
+    events: Vec<Event>,
+    /// The body of the request at hand.
+    body: Vec<u8>,
+}
+
+/// Something on the agenda.
+struct Due {
+    at: f64,
+    order: u64,
+    what: Next,
+}
+
+#[derive(Clone, Copy)]
+enum Next {
+    /// The request of this number arrives.
+    Arrival(usize),
+    /// The step of an engine ends, if it is still the same engine.
+    StepEnd { engine: usize, life: u32 },
+    /// All engines' metrics are read.
+    Scrape,
+    /// Something is done to a pod.
+    Happening(What),
+    /// A crashed engine is there again.
+    Back(usize),
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at
+            .total_cmp(&other.at)
+            .then(self.order.cmp(&other.order))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Due {}
+
+impl<'w> World<'w> {
+    fn new(
+        workload: &'w Workload,
+        setup: &'w Setup,
+        choice: Choice<'_>,
+    ) -> Result<Self, SetupError> {
+        check(setup)?;
+        let routers = match choice {
+            Choice::Oracle => Vec::new(),
+            Choice::Plugins(config) => {
+                let models = models(workload);
+                let draws = Rng::new(setup.seed);
+                let replicas = 0..setup.replicas as u64;
+                let router = |n| Router::new(config, &models, draws.fork(ROUTERS + n));
+                replicas.map(router).collect()
+            }
+        };
+        let mut world = Self {
+            workload,
+            setup,
+            routers,
+            engines: Vec::new(),
+            flights: BTreeMap::new(),
+            agenda: BinaryHeap::new(),
+            now: 0.0,
+            planned: 0,
+            awaited: 0,
+            collect: Collect::default(),
+            last_answer: 0.0,
+            events: Vec::new(),
+            body: Vec::new(),
+        };
+        for _ in 0..setup.pods {
+            world.join()?;
+        }
+        // A live router has read its engines' metrics before the first request.
+        world.plan(0.0, Next::Scrape);
+        for happening in &setup.happenings {
+            world.plan(happening.at, Next::Happening(happening.what));
+        }
+        if !workload.requests.is_empty() {
+            world.plan(workload.requests[0].at, Next::Arrival(0));
+        }
+        Ok(world)
+    }
+
+    fn plan(&mut self, at: f64, what: Next) {
+        self.planned += 1;
+        self.awaited += usize::from(!matches!(what, Next::Scrape));
+        self.agenda.push(Reverse(Due {
+            at,
+            order: self.planned,
+            what,
+        }));
+    }
+
+    fn happens(&mut self, what: Next) {
+        self.awaited -= usize::from(!matches!(what, Next::Scrape));
+        match what {
+            Next::Arrival(number) => {
+                if let Some(next) = self.workload.requests.get(number + 1) {
+                    self.plan(next.at, Next::Arrival(number + 1));
+                }
+                self.arrive(number);
+            }
+            Next::StepEnd { engine, life } => self.step_ends(engine, life),
+            Next::Scrape => {
+                self.scrape();
+                self.plan(self.now + self.setup.scrape_interval, Next::Scrape);
+            }
+            Next::Happening(What::Join) => {
+                // The parameters were good enough for the first pods.
+                let _ = self.join();
+            }
+            Next::Happening(What::Leave { pod }) => {
+                self.engines[pod].member = false;
+                self.routers.iter_mut().for_each(|router| router.leave(pod));
+            }
+            Next::Happening(What::Restart { pod, away }) => self.crash(pod, away),
+            Next::Back(engine) => self.engines[engine].up = true,
+        }
+    }
+
+    /// Whether all requests have ended, or nothing will ever move again.
+    fn is_over(&self) -> bool {
+        let all = self.workload.requests.len() as u64;
+        self.collect.ended() == all || self.awaited == 0
+    }
+
+    fn join(&mut self) -> Result<(), SetupError> {
+        self.engines.push(Slot::new(self.setup.engine.clone())?);
+        self.routers.iter_mut().for_each(Router::join);
+        Ok(())
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let request = &self.workload.requests[number];
+        let mut made = std::mem::take(&mut self.body);
+        let body: &[u8] = match &request.content {
+            Content::Body(body) => body,
+            Content::Made { model, segments } => {
+                completion(model, segments, &mut made);
+                &made
+            }
+        };
+        let flight = extract(&request.path, None, body)
+            .ok()
+            .and_then(|read| self.decide(number, request, &read));
+        self.body = made;
+        match flight {
+            Some((flight, prompt)) => self.ask(number, flight, prompt),
+            None => self.collect.failed(),
+        }
+    }
+
+    /// Chooses pods. `None` where no router would pass the request on.
+    fn decide(
+        &mut self,
+        number: usize,
+        request: &Request,
+        read: &ModelRequest<'_>,
+    ) -> Option<(Flight, Vec<u32>)> {
+        let (prompt, bytes) = prompt(request, read);
+        let tokens = prompt.len();
+        if self.routers.is_empty() {
+            let engines = self.engines.iter().enumerate();
+            let candidates = engines.filter(|(_, slot)| slot.member && slot.up);
+            let best = oracle::best(candidates.map(|(n, slot)| (n, &slot.engine)), &prompt);
+            let attempts = best.iter().map(|candidate| Attempt {
+                engine: candidate.engine,
+                expected: candidate.cached,
+            });
+            return Some((Flight::new(None, None, attempts), prompt));
+        }
+        let replica = number % self.routers.len();
+        let decision = self.routers[replica].decide(read, &request.path)?;
+        let attempts = decision.plan.attempts.iter().map(|pod| Attempt {
+            engine: pod.id.0 as usize,
+            // Of a prompt of so many bytes, that many in the cache are that share of its tokens.
+            expected: decision.expected(pod.id).min(bytes) * tokens / bytes.max(1),
+        });
+        let flight = Flight::new(Some(replica), decision.plan.memo.clone(), attempts);
+        Some((flight, prompt))
+    }
+
+    /// Asks the pods of a plan in turn, from the one that is next.
+    fn ask(&mut self, number: usize, mut flight: Flight, mut prompt: Vec<u32>) {
+        let request = &self.workload.requests[number];
+        while let Some(attempt) = flight.turn() {
+            let slot = &mut self.engines[attempt.engine];
+            if !slot.up {
+                continue;
+            }
+            if prompt.is_empty() {
+                prompt = prompt_again(request);
+            }
+            let mut answer = Vec::new();
+            request.answer.tokens(&mut answer);
+            let submission = Submission {
+                id: RequestId(number as u64),
+                prompt: std::mem::take(&mut prompt),
+                answer,
+                finish: FinishReason::Stop,
+                salt: 0,
+                transferred: false,
+            };
+            match slot.engine.submit(submission, self.now) {
+                Ok(()) => {
+                    let router = flight.replica.map(|replica| &self.routers[replica]);
+                    let pod = router.and_then(|router| router.pod(attempt.engine));
+                    flight.hold(pod.map(|pod| pod.begin()));
+                    self.flights.insert(number, flight);
+                    self.start_step(attempt.engine);
+                    return;
+                }
+                Err(Rejected::QueueFull) => {}
+                Err(Rejected::TooLong { .. } | Rejected::Empty) => break,
+            }
+        }
+        self.collect.failed();
+    }
+
+    fn start_step(&mut self, engine: usize) {
+        let slot = &mut self.engines[engine];
+        if let Some(seconds) = slot.start_step(self.now) {
+            let life = slot.life;
+            self.plan(self.now + seconds, Next::StepEnd { engine, life });
+        }
+    }
+
+    fn step_ends(&mut self, engine: usize, life: u32) {
+        let mut events = std::mem::take(&mut self.events);
+        let slot = &mut self.engines[engine];
+        if slot.life == life && slot.end_step(self.now, &mut events) {
+            events.drain(..).for_each(|event| self.token(engine, event));
+            self.start_step(engine);
+        }
+        self.events = events;
+    }
+
+    fn token(&mut self, engine: usize, event: Event) {
+        let Ok(number) = usize::try_from(event.id.0) else {
+            return;
+        };
+        let arrived = self.workload.requests[number].at;
+        if event.index == 0
+            && let Some(flight) = self.flights.get_mut(&number)
+        {
+            flight.first_token = Some(self.now - arrived);
+        }
+        let Some((_, timing)) = event.finished else {
+            return;
+        };
+        let Some(flight) = self.flights.remove(&number) else {
+            return;
+        };
+        self.last_answer = self.now;
+        if let Some(replica) = flight.replica
+            && let Some(memo) = &flight.memo
+        {
+            let router = &self.routers[replica];
+            // A pod that left meanwhile is unknown to the index, which then records nothing.
+            let pod = prefix_index::PodId(u32::try_from(engine).unwrap_or(u32::MAX));
+            let recorded = router.scheduler.served(memo, pod);
+            self.collect.evicted(recorded.evicted);
+        }
+        self.collect.answered(Answered {
+            at: arrived,
+            ttft: flight.first_token.unwrap_or_default(),
+            total: self.now - arrived,
+            queue: timing.queue,
+            engine,
+            prompt_tokens: timing.prompt_tokens,
+            cached_tokens: timing.cached_tokens,
+            predicted_tokens: flight.expected(),
+            completion_tokens: timing.generated_tokens,
+        });
+    }
+
+    /// An engine dies: what the client has seen a token of is lost, the rest goes to the next pods of its plan.
+    fn crash(&mut self, engine: usize, away: f64) {
+        self.engines[engine].crash();
+        self.plan(self.now + away, Next::Back(engine));
+        let on = |(number, flight): (&usize, &Flight)| {
+            (flight.engine() == Some(engine)).then_some(*number)
+        };
+        let lost: Vec<usize> = self.flights.iter().filter_map(on).collect();
+        for number in lost {
+            let Some(mut flight) = self.flights.remove(&number) else {
+                continue;
+            };
+            flight.hold(None);
+            match flight.first_token {
+                Some(_) => self.collect.failed(),
+                None => self.ask(number, flight, Vec::new()),
+            }
+        }
+    }
+
+    fn scrape(&mut self) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a positive number of milliseconds"
+        )]
+        let at_ms = (self.now * 1000.0) as u64;
+        for (number, slot) in self.engines.iter_mut().enumerate() {
+            let gauges = slot.read();
+            for router in &self.routers {
+                let Some(pod) = router.pod(number) else {
+                    continue;
+                };
+                match gauges {
+                    Some(gauges) => pod.load.publish(&gauges, at_ms),
+                    None if slot.missed >= MISSES => pod.load.expire(),
+                    None => {}
+                }
+            }
+        }
+        let loads = self.engines.iter().map(Slot::requests).collect();
+        self.collect.loads(self.now, loads);
+    }
+
+    fn finish(mut self, name: &str) -> Outcome {
+        for _ in &self.flights {
+            self.collect.failed();
+        }
+        let entries: usize = self
+            .routers
+            .iter()
+            .map(|r| r.scheduler.prefix_entries())
+            .sum();
+        let mut rest = Rest {
+            entries: entries as u64,
+            pods: self.engines.len(),
+            end: self.last_answer,
+            ..Rest::default()
+        };
+        self.engines.iter().for_each(|slot| slot.add_to(&mut rest));
+        self.collect.finish(name.to_owned(), rest)
+    }
+}
+
+fn check(setup: &Setup) -> Result<(), SetupError> {
+    if setup.pods == 0 {
+        return Err(SetupError::None("pod"));
+    }
+    if setup.replicas == 0 {
+        return Err(SetupError::None("router"));
+    }
+    if !(setup.scrape_interval.is_finite() && setup.scrape_interval > 0.0) {
+        return Err(SetupError::ScrapeInterval);
+    }
+    for happening in &setup.happenings {
+        let joined =
+            |other: &&super::Happening| other.what == What::Join && other.at <= happening.at;
+        let pods = setup.pods + setup.happenings.iter().filter(joined).count();
+        match happening.what {
+            What::Restart { pod, .. } | What::Leave { pod } if pod >= pods => {
+                return Err(SetupError::NoSuchPod(pod));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A prompt's tokens, and its length in bytes as the router renders it.
+fn prompt(request: &Request, read: &ModelRequest<'_>) -> (Vec<u32>, usize) {
+    match &request.content {
+        Content::Made { segments, .. } => {
+            let mut tokens = Vec::new();
+            segments
+                .iter()
+                .for_each(|segment| segment.tokens(&mut tokens));
+            let bytes = segments.iter().map(|segment| segment.bytes()).sum();
+            (tokens, bytes)
+        }
+        Content::Body(_) => {
+            let text = read.prompt.text();
+            (tokens::encode(&text), text.len())
+        }
+    }
+}
+
+fn prompt_again(request: &Request) -> Vec<u32> {
+    match &request.content {
+        Content::Made { segments, .. } => {
+            let mut tokens = Vec::new();
+            segments
+                .iter()
+                .for_each(|segment| segment.tokens(&mut tokens));
+            tokens
+        }
+        Content::Body(body) => {
+            let read = extract(&request.path, None, body);
+            read.map(|read| prompt(request, &read).0)
+                .unwrap_or_default()
+        }
+    }
+}
