@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Crds,
     /// Play chat traffic against four simulated engines, once without what the router is for and once with it.
     Demo(Demo),
+    /// Play a trace in virtual time: what would which settings have done?
+    Replay(Box<crate::replay::Flags>),
 }
 
 /// Where resources come from.
@@ -208,7 +210,7 @@ pub(crate) struct SimEngine {
 }
 
 /// Sizes and speeds of a simulated engine; what is not given comes from the preset of a 7B model on one datacentre GPU.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SimParams {
     /// Tokens of a KV block.
     #[arg(long, value_name = "TOKENS")]

@@ -9,6 +9,7 @@ mod explain;
 mod flags;
 mod http_client;
 mod logs;
+mod replay;
 mod run;
 mod scheduler;
 mod signals;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Some(Command::SimEngine(options)) => sim_engine::run(options),
         Some(Command::Crds) => crds::run(),
         Some(Command::Demo(options)) => demo::run(&options),
+        Some(Command::Replay(options)) => replay::run(&options),
     };
     match result {
         Ok(code) => code,

@@ -39,6 +39,22 @@ pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configur
             warnings: Vec::new(),
         });
     }
+    let (config, scheduler, warnings) = parse(path)?;
+    Ok(Configured {
+        scheduler: Scheduler::new(&scheduler),
+        auth: config.auth,
+        session_store: config.session_store,
+        warnings,
+    })
+}
+
+/// The scheduler's part of a configuration; warnings go to the log.
+pub(crate) fn read(path: &Path) -> anyhow::Result<SchedulerConfig> {
+    let (_, scheduler, _) = parse(path).with_context(|| path.display().to_string())?;
+    Ok(scheduler)
+}
+
+fn parse(path: &Path) -> anyhow::Result<(RouterConfig, SchedulerConfig, Vec<StartWarning>)> {
     let config = RouterConfig::load(path).context("failed to parse router config")?;
     let (scheduler, warnings) =
         SchedulerConfig::from_value(&config.scheduler).context("failed to Load Scheduler")?;
@@ -56,12 +72,7 @@ pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configur
             .iter()
             .map(|w| told(w.kind.as_str(), w.to_string())),
     );
-    Ok(Configured {
-        scheduler: Scheduler::new(&scheduler),
-        auth: config.auth,
-        session_store: config.session_store,
-        warnings: kept,
-    })
+    Ok((config, scheduler, kept))
 }
 
 /// What `validate` has to say about a configuration.

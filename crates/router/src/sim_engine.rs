@@ -22,7 +22,7 @@ pub(crate) fn run(flags: SimEngine) -> anyhow::Result<ExitCode> {
         let options = SimEngineOptions {
             host: flags.host,
             port: flags.port,
-            params: params(&flags.params),
+            params: params(&flags.params, EngineParams::datacentre_7b()),
             live: LiveOptions {
                 model_names: flags.names,
                 seed: flags.seed,
@@ -53,8 +53,8 @@ fn disaggregation(flags: &SimEngine) -> Option<Disaggregation> {
     })
 }
 
-fn params(flags: &SimParams) -> EngineParams {
-    let preset = EngineParams::datacentre_7b();
+/// A preset with what the flags say.
+pub(crate) fn params(flags: &SimParams, preset: EngineParams) -> EngineParams {
     EngineParams {
         block_size: flags.block_size.unwrap_or(preset.block_size),
         num_blocks: flags.num_gpu_blocks.unwrap_or(preset.num_blocks),

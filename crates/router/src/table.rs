@@ -15,6 +15,13 @@ impl Table {
         }
     }
 
+    /// A table with these headings.
+    pub(crate) fn with<'h>(headings: impl IntoIterator<Item = &'h str>) -> Self {
+        Self {
+            rows: vec![headings.into_iter().map(str::to_owned).collect()],
+        }
+    }
+
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }

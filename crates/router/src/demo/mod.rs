@@ -21,6 +21,7 @@ use progress::Progress;
 use routing::schedule::SchedulerConfig;
 use serde_json::json;
 use sim::load::{Report, Scenario, play};
+use sim::report::{Column, Summary};
 use stack::{Layout, Stack};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -102,16 +103,8 @@ async fn play_both(options: &Demo, page: &mut Page) -> anyhow::Result<Played> {
     .await?;
     let after = pass("default plugins", &stack, &scenario, options.seed).await;
 
-    let mut table = Table::new([
-        "score plugins",
-        "requests",
-        "failed",
-        "cached prompt tokens",
-        "TTFT mean",
-        "p50",
-        "p99",
-        "busiest pod",
-    ]);
+    let headings = Column::LIVE.map(Column::heading);
+    let mut table = Table::with(std::iter::once("score plugins").chain(headings));
     table.row(row("random", &before));
     table.row(row("default (prefix-cache …)", &after));
     Ok(Played { table, stack })
@@ -154,21 +147,9 @@ fn ms(time: Duration) -> String {
 }
 
 fn row(name: &str, report: &Report) -> Vec<String> {
-    let busiest = report
-        .pods
-        .iter()
-        .map(|p| p.request_percent)
-        .fold(0.0, f64::max);
-    vec![
-        name.to_owned(),
-        report.requests.to_string(),
-        report.errors.to_string(),
-        format!("{:.1} %", report.cached_percent()),
-        ms(report.ttft.mean),
-        ms(report.ttft.p50),
-        ms(report.ttft.p99),
-        format!("{busiest:.0} %"),
-    ]
+    let summary = Summary::from(report);
+    let cells = Column::LIVE.map(|column| column.cell(&summary));
+    std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
 fn serving(stack: &Stack, page: &Page, shown: Shown) -> String {

@@ -13,6 +13,7 @@ mod collect;
 mod fleet;
 mod oracle;
 mod outcome;
+mod page;
 mod router;
 mod tune;
 mod workload;
@@ -20,6 +21,7 @@ mod world;
 
 pub use fleet::{Happening, Setup, What};
 pub use outcome::{Outcome, Point, Series};
+pub use page::page;
 pub use tune::{Change, Difference, Objective, Settings, Trial, Tuned, Tuning, tune};
 pub use workload::{
     Content, Generator, Request, Segment, Shaping, TraceError, Workload, generate, read_log,
