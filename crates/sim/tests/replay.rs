@@ -1,5 +1,7 @@
 //! Replays: the same to the last digit, nothing lost, and what happens to pods.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use routing::schedule::SchedulerConfig;
 use serde_json::json;
 use sim::model::EngineParams;
@@ -277,6 +279,37 @@ fn times_can_be_changed() {
         "{}",
         workload.seconds()
     );
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_shows_names_as_text() {
+    let workload = generate(Generator::Chat, 60, 6.0, 1);
+    let config = SchedulerConfig::default();
+    let name = "<script>alert(1)</script>";
+    let outcome = replay(
+        name,
+        &workload,
+        &four_pods(),
+        Choice::Plugins(&config),
+        &mut |_| {},
+    );
+    let html = page("a < b & c", &[outcome.unwrap()]);
+    assert!(
+        html.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && html.contains("a &lt; b &amp; c")
+    );
+    for never in [
+        "<script", "http://", "https://", "url(", "@import", "NaN", "inf",
+    ] {
+        assert!(!html.contains(never), "{never}");
+    }
+    assert_eq!(
+        html.matches("<svg").count(),
+        4,
+        "three plots and one of pods"
+    );
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    // Nothing happened: nothing is drawn, and nothing breaks.
+    assert!(page("nothing", &[]).ends_with("</html>\n"));
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod pair_legs;
 mod prefix;
 mod protocol;
 mod reload;
+mod replay;
 mod routes;
 mod shutdown;
 mod startup;

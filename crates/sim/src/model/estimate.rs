@@ -30,7 +30,7 @@ impl Engine {
         let params = &self.params;
         let cached = self.cached(hashes, tokens);
         let mut work = Work::default();
-        let mut context = 0;
+        let mut context = cached;
         for running in &self.running {
             context += running.computed;
             if running.missing() > 1 {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 10.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 28.0;
 /// Lines of the grid in each direction, where an axis does not say.
 const TICKS: f64 = 5.0;
 
@@ -51,6 +51,14 @@ impl Axis {
         let count = ((self.high - self.low) / self.every + 0.001) as usize;
         (0..=count).map(|tick| self.low + tick as f64 * self.every)
     }
+}
+
+/// How a line is drawn, with the number of its colour.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stroke {
+    Full(usize),
+    Faint(usize),
+    Dashed(usize),
 }
 
 /// A dot.
@@ -109,8 +117,7 @@ impl Chart {
     pub(super) fn line(
         &mut self,
         name: &str,
-        colour: usize,
-        dashed: bool,
+        stroke: Stroke,
         points: impl Iterator<Item = Option<(f64, f64)>>,
     ) {
         let mut path = String::new();
@@ -125,7 +132,11 @@ impl Chart {
             let _ = write!(path, "{pen}{x:.1} {y:.1}");
             pen = 'L';
         }
-        let class = if dashed { "line dash" } else { "line" };
+        let (class, colour) = match stroke {
+            Stroke::Full(colour) => ("line", colour),
+            Stroke::Faint(colour) => ("line faint", colour),
+            Stroke::Dashed(colour) => ("line dash", colour),
+        };
         let _ = write!(
             self.marks,
             "<path class=\"{class}\" style=\"stroke:var(--c{colour})\" d=\"{path}\"><title>{}</title></path>",

@@ -4,7 +4,7 @@ mod chart;
 
 use super::Outcome;
 use crate::report::Column;
-use chart::{Axis, Chart, Mark};
+use chart::{Axis, Chart, Mark, Stroke};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -28,7 +28,7 @@ pub fn page(about: &str, outcomes: &[Outcome]) -> String {
     html.push_str(&hits(outcomes));
     html.push_str("</div><div><h2>Predicted against actual</h2><p>What the router expected in the cache of the pod that it chose, and what was there. On the line both are the same; the area is the number of requests.</p>\n");
     html.push_str(&calibration(outcomes));
-    html.push_str("</div></div><h2>Requests on each pod over time</h2><p>Running and waiting, one line a pod; all parts have the same scale.</p>\n<div class=\"two\">");
+    html.push_str("</div></div><h2>Requests on each pod over time</h2><p>Running and waiting, a faint line for each pod, a full one for their mean; all parts have the same scale.</p>\n<div class=\"two\">");
     html.push_str(&loads(outcomes));
     html.push_str("</div>\n</body></html>\n");
     html
@@ -87,21 +87,27 @@ fn ttft(outcomes: &[Outcome]) -> String {
     for (index, outcome) in outcomes.iter().enumerate() {
         let points = outcome.series.ttft.iter().enumerate();
         let points = points.map(|(p, at)| Some((p as f64, log(at))));
-        chart.line(&outcome.name, index % COLOURS, false, points);
+        chart.line(&outcome.name, Stroke::Full(index % COLOURS), points);
     }
     chart.svg()
 }
 
 fn hits(outcomes: &[Outcome]) -> String {
     let end = outcomes.iter().map(|o| o.seconds).fold(0.0, f64::max);
+    let all = outcomes
+        .iter()
+        .flat_map(|o| o.series.cached.iter().flatten());
+    let most = all.copied().fold(0.0, f64::max);
+    // Up to the next tenth, so that low shares can be told apart.
+    let high = ((most * 10.0).ceil() / 10.0).clamp(0.1, 1.0);
     let mut chart = Chart::new("Cached share of prompt tokens over time", 520.0, 280.0)
         .x(Axis::new(0.0, end.max(1.0), "", clock))
-        .y(Axis::new(0.0, 1.0, "", share));
+        .y(Axis::new(0.0, high, "", share));
     for (index, outcome) in outcomes.iter().enumerate() {
         let series = &outcome.series;
         let points = series.cached.iter().enumerate();
         let points = points.map(|(at, hit)| Some(((at as f64 + 0.5) * series.step, (*hit)?)));
-        chart.line(&outcome.name, index % COLOURS, false, points);
+        chart.line(&outcome.name, Stroke::Full(index % COLOURS), points);
     }
     chart.svg()
 }
@@ -112,8 +118,7 @@ fn calibration(outcomes: &[Outcome]) -> String {
         .y(Axis::new(0.0, 1.0, "actual", share));
     chart.line(
         "the same",
-        COLOURS - 1,
-        true,
+        Stroke::Dashed(COLOURS - 1),
         [Some((0.0, 0.0)), Some((1.0, 1.0))].into_iter(),
     );
     for (index, outcome) in outcomes.iter().enumerate() {
@@ -138,26 +143,39 @@ fn calibration(outcomes: &[Outcome]) -> String {
 }
 
 fn loads(outcomes: &[Outcome]) -> String {
+    /// Lines of the grid, so that each stands for a whole number of requests.
+    const LINES: f64 = 5.0;
     let all = outcomes
         .iter()
         .flat_map(|o| o.series.load.iter().flatten().flatten());
     let most = all.copied().fold(1.0, f64::max);
+    let high = (most / LINES).ceil() * LINES;
     let mut html = String::new();
-    for outcome in outcomes {
+    for (index, outcome) in outcomes.iter().enumerate() {
         let series = &outcome.series;
+        // Writing to a string does not fail.
         let _ = write!(html, "<div><h3>{}</h3>", escaped(&outcome.name));
-        let mut chart = Chart::new(
-            &format!("Requests on each pod, {}", outcome.name),
-            520.0,
-            220.0,
-        )
-        .x(Axis::new(0.0, outcome.seconds.max(1.0), "", clock))
-        .y(Axis::new(0.0, most, "", |n| format!("{n:.0}")));
+        let title = format!("Requests on each pod, {}", outcome.name);
+        let mut chart = Chart::new(&title, 520.0, 220.0)
+            .x(Axis::new(0.0, outcome.seconds.max(1.0), "", clock))
+            .y(Axis::new(0.0, high, "", |n| format!("{n:.0}")));
+        let at = |bucket: usize| (bucket as f64 + 0.5) * series.step;
         for (pod, load) in series.load.iter().enumerate() {
             let points = load.iter().enumerate();
-            let points = points.map(|(at, n)| Some(((at as f64 + 0.5) * series.step, (*n)?)));
-            chart.line(&format!("pod {pod}"), pod % COLOURS, false, points);
+            let points = points.map(|(bucket, n)| Some((at(bucket), (*n)?)));
+            chart.line(
+                &format!("pod {pod}"),
+                Stroke::Faint(index % COLOURS),
+                points,
+            );
         }
+        let buckets = series.load.iter().map(Vec::len).max().unwrap_or(0);
+        let mean = (0..buckets).map(|bucket| {
+            let pods = series.load.iter().filter_map(|load| *load.get(bucket)?);
+            let (sum, count) = pods.fold((0.0, 0.0), |(sum, n), load| (sum + load, n + 1.0));
+            (count > 0.0).then(|| (at(bucket), sum / count))
+        });
+        chart.line("mean", Stroke::Full(index % COLOURS), mean);
         html.push_str(&chart.svg());
         html.push_str("</div>");
     }

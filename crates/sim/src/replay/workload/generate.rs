@@ -234,15 +234,14 @@ mod tests {
         assert_eq!(first(Generator::Siblings), 4);
 
         let chat = generate(Generator::Chat, 300, 10.0, 3);
-        let grown = chat.requests.iter().filter(|request| {
+        let repeats = |request: &&Request| {
             let mine = segments(request);
-            let before = mine.split_at(mine.len().saturating_sub(3)).0;
-            mine.len() > 3
-                && chat
-                    .requests
-                    .iter()
-                    .any(|r| segments(r)[..before.len()] == *before)
-        });
+            // The last two are the answer before and the new question.
+            let before = &mine[..mine.len().saturating_sub(2)];
+            let same = |other: &Request| segments(other) == before;
+            before.len() > 1 && chat.requests.iter().any(same)
+        };
+        let grown = chat.requests.iter().filter(repeats);
         assert!(grown.count() > 150, "later turns repeat the earlier ones");
     }
 }
