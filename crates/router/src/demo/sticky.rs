@@ -28,7 +28,7 @@ pub(super) async fn play_both(options: &Demo, page: &mut Page) -> anyhow::Result
         "requests",
         "failed",
         "pods a chat",
-        "cached prompt tokens",
+        "cached tokens",
         "TTFT mean",
         "p50",
         "p99",

@@ -24,7 +24,7 @@ pub(super) fn text(tuned: &Tuned, tuning: &Tuning) -> String {
         tuned.replays,
         tuning.held_out * 100.0,
     );
-    let mut table = Table::new(["", goal, "cached prompt tokens", "failed", "hotspot"]);
+    let mut table = Table::new(["", goal, "cached tokens", "failed", "hotspot"]);
     let row = |name: &str, trial: &Trial| {
         vec![
             name.to_owned(),

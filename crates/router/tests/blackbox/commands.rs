@@ -196,7 +196,7 @@ async fn demo_plays_and_ends_with_its_table() {
         "prefix",
         &[
             "score plugins",
-            "cached prompt tokens",
+            "cached tokens",
             "TTFT mean",
             "random",
             "default (prefix-cache",

@@ -1,5 +1,6 @@
 //! The loop over virtual time: arrivals, steps of engines, scrapes, and what happens to pods.
 
+mod agenda;
 mod engines;
 mod flight;
 
@@ -12,12 +13,12 @@ use super::workload::{Content, Request, Workload, completion};
 use crate::model::{Event, FinishReason, InvalidParams, Rejected, RequestId, Submission};
 use crate::rng::Rng;
 use crate::tokens;
+use agenda::{Agenda, Next};
 use engines::Slot;
 use flight::{Attempt, Flight};
 use routing::request::{ModelRequest, extract};
 use routing::schedule::SchedulerConfig;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 /// How pods are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +59,9 @@ pub fn replay(
 ) -> Result<Outcome, SetupError> {
     let mut world = World::new(workload, setup, choice)?;
     let mut shown = 0;
-    while let Some(Reverse(due)) = world.agenda.pop() {
-        world.now = due.at;
-        world.happens(due.what);
+    while let Some((at, what)) = world.agenda.next() {
+        world.now = at;
+        world.happens(what);
         let ended = world.collect.ended();
         if ended >= shown + PROGRESS {
             shown = ended;
@@ -88,61 +89,14 @@ struct World<'w> {
     routers: Vec<Router>,
     engines: Vec<Slot>,
     flights: BTreeMap<usize, Flight>,
-    agenda: BinaryHeap<Reverse<Due>>,
+    agenda: Agenda,
     now: f64,
-    /// Everything ever put on the agenda: what is due at one time happens in the order in which it was planned.
-    planned: u64,
-    /// Entries of the agenda other than scrapes.
-    awaited: usize,
     collect: Collect,
     last_answer: f64,
     events: Vec<Event>,
     /// The body of the request at hand.
     body: Vec<u8>,
 }
-
-/// Something on the agenda.
-struct Due {
-    at: f64,
-    order: u64,
-    what: Next,
-}
-
-#[derive(Clone, Copy)]
-enum Next {
-    /// The request of this number arrives.
-    Arrival(usize),
-    /// The step of an engine ends, if it is still the same engine.
-    StepEnd { engine: usize, life: u32 },
-    /// All engines' metrics are read.
-    Scrape,
-    /// Something is done to a pod.
-    Happening(What),
-    /// A crashed engine is there again.
-    Back(usize),
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.at
-            .total_cmp(&other.at)
-            .then(self.order.cmp(&other.order))
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Due {}
 
 impl<'w> World<'w> {
     fn new(
@@ -167,10 +121,8 @@ impl<'w> World<'w> {
             routers,
             engines: Vec::new(),
             flights: BTreeMap::new(),
-            agenda: BinaryHeap::new(),
+            agenda: Agenda::default(),
             now: 0.0,
-            planned: 0,
-            awaited: 0,
             collect: Collect::default(),
             last_answer: 0.0,
             events: Vec::new(),
@@ -180,39 +132,31 @@ impl<'w> World<'w> {
             world.join()?;
         }
         // A live router has read its engines' metrics before the first request.
-        world.plan(0.0, Next::Scrape);
+        world.agenda.plan(0.0, Next::Scrape);
         for happening in &setup.happenings {
-            world.plan(happening.at, Next::Happening(happening.what));
+            world
+                .agenda
+                .plan(happening.at, Next::Happening(happening.what));
         }
         if !workload.requests.is_empty() {
-            world.plan(workload.requests[0].at, Next::Arrival(0));
+            world.agenda.plan(workload.requests[0].at, Next::Arrival(0));
         }
         Ok(world)
     }
 
-    fn plan(&mut self, at: f64, what: Next) {
-        self.planned += 1;
-        self.awaited += usize::from(!matches!(what, Next::Scrape));
-        self.agenda.push(Reverse(Due {
-            at,
-            order: self.planned,
-            what,
-        }));
-    }
-
     fn happens(&mut self, what: Next) {
-        self.awaited -= usize::from(!matches!(what, Next::Scrape));
         match what {
             Next::Arrival(number) => {
                 if let Some(next) = self.workload.requests.get(number + 1) {
-                    self.plan(next.at, Next::Arrival(number + 1));
+                    self.agenda.plan(next.at, Next::Arrival(number + 1));
                 }
                 self.arrive(number);
             }
             Next::StepEnd { engine, life } => self.step_ends(engine, life),
             Next::Scrape => {
                 self.scrape();
-                self.plan(self.now + self.setup.scrape_interval, Next::Scrape);
+                self.agenda
+                    .plan(self.now + self.setup.scrape_interval, Next::Scrape);
             }
             Next::Happening(What::Join) => {
                 // The parameters were good enough for the first pods.
@@ -230,7 +174,7 @@ impl<'w> World<'w> {
     /// Whether all requests have ended, or nothing will ever move again.
     fn is_over(&self) -> bool {
         let all = self.workload.requests.len() as u64;
-        self.collect.ended() == all || self.awaited == 0
+        self.collect.ended() == all || self.agenda.is_idle()
     }
 
     fn join(&mut self) -> Result<(), SetupError> {
@@ -330,7 +274,8 @@ impl<'w> World<'w> {
         let slot = &mut self.engines[engine];
         if let Some(seconds) = slot.start_step(self.now) {
             let life = slot.life;
-            self.plan(self.now + seconds, Next::StepEnd { engine, life });
+            self.agenda
+                .plan(self.now + seconds, Next::StepEnd { engine, life });
         }
     }
 
@@ -386,7 +331,7 @@ impl<'w> World<'w> {
     /// An engine dies: what the client has seen a token of is lost, the rest goes to the next pods of its plan.
     fn crash(&mut self, engine: usize, away: f64) {
         self.engines[engine].crash();
-        self.plan(self.now + away, Next::Back(engine));
+        self.agenda.plan(self.now + away, Next::Back(engine));
         let on = |(number, flight): (&usize, &Flight)| {
             (flight.engine() == Some(engine)).then_some(*number)
         };

@@ -57,8 +57,6 @@ pub enum Column {
     TtftP99,
     /// Mean time of a request.
     TotalMean,
-    /// Its 99th percentile.
-    TotalP99,
     /// Mean time in an engine's queue.
     Queue,
     /// The busiest pod's share of requests.
@@ -84,7 +82,7 @@ impl Column {
     ];
 
     /// The columns of a replay.
-    pub const REPLAY: [Self; 14] = [
+    pub const REPLAY: [Self; 13] = [
         Self::Requests,
         Self::Failed,
         Self::Cached,
@@ -94,7 +92,6 @@ impl Column {
         Self::TtftP90,
         Self::TtftP99,
         Self::TotalMean,
-        Self::TotalP99,
         Self::Queue,
         Self::Hotspot,
         Self::Evictions,
@@ -107,14 +104,13 @@ impl Column {
         match self {
             Self::Requests => "requests",
             Self::Failed => "failed",
-            Self::Cached => "cached prompt tokens",
+            Self::Cached => "cached tokens",
             Self::Predicted => "predicted",
             Self::TtftMean => "TTFT mean",
             Self::TtftP50 => "p50",
             Self::TtftP90 => "p90",
             Self::TtftP99 => "p99",
-            Self::TotalMean => "latency mean",
-            Self::TotalP99 => "p99",
+            Self::TotalMean => "latency",
             Self::Queue => "queue",
             Self::Busiest => "busiest pod",
             Self::Hotspot => "hotspot",
@@ -139,7 +135,6 @@ impl Column {
             Self::TtftP90 => time(run.ttft.p90),
             Self::TtftP99 => time(run.ttft.p99),
             Self::TotalMean => time(run.total.mean),
-            Self::TotalP99 => time(run.total.p99),
             Self::Queue => run
                 .queue
                 .map_or_else(|| "–".into(), |queue| time(queue.mean)),
