@@ -377,7 +377,7 @@ fn a_search_finds_settings_that_are_better_where_there_are_some() {
     };
     let tuning = Tuning {
         objective: Objective::TtftMean,
-        candidates: 24,
+        candidates: 6,
         threads: 2,
         ..Tuning::default()
     };
@@ -399,7 +399,7 @@ fn a_search_finds_settings_that_are_better_where_there_are_some() {
 /// One system prompt for all, and behind it a document of a group: only who looks past the first tells groups apart.
 fn shared_by_all() -> Workload {
     use sim::replay::{Content, Segment};
-    let mut workload = generate(Generator::SharedPrefix, 360, 2.5, 10);
+    let mut workload = generate(Generator::SharedPrefix, 240, 2.5, 10);
     for request in &mut workload.requests {
         if let Content::Made { segments, .. } = &mut request.content {
             segments[0].tokens = 6_000;

@@ -1,8 +1,8 @@
 //! Searches settings for a workload by successive halving, and tells what each change is worth.
 //!
 //! Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimization" (AISTATS 2016): many
-//! candidates play a small part of the trace, the better third a part three times as long, and so on. The last part
-//! of the trace is held out: it takes no part in the search, and what is promised is measured on it, with other draws.
+//! candidates play a small part of the trace, the better third a part three times as long, and so on. Then each setting of the
+//! best one is tried with its other values, and changes that do not pay are taken back. The last part of the trace is held out: it takes no part in the search, and what is promised is measured on it, with other draws.
 
 mod rounds;
 mod settings;
@@ -165,6 +165,7 @@ pub fn tune(
             field.push(start.clone());
         }
     }
+    best = polish(&mut jobs, &training, best)?;
     best = simplify(&mut jobs, &training, &start, best)?;
 
     let differences = start.differences(&best);
@@ -197,6 +198,31 @@ pub fn tune(
 
 /// Keeps the draws of the search apart from all others.
 const SEARCH: u64 = 1 << 41;
+
+/// Looks, for one setting after the other, whether another value is better.
+fn polish(
+    jobs: &mut Jobs<'_>,
+    training: &Workload,
+    mut best: Settings,
+) -> Result<Settings, SetupError> {
+    for index in 0..Settings::SEARCHED {
+        let mut field = vec![best.clone()];
+        field.extend(best.neighbours(index));
+        let what = format!("setting {} of {}", index + 1, Settings::SEARCHED);
+        let runs = jobs.measure(training, &field, 1, &what)?;
+        let cost = runs[0].1;
+        let least = field
+            .iter()
+            .zip(&runs)
+            .min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        if let Some((settings, run)) = least
+            && run.1 < cost * (1.0 - WORTH)
+        {
+            best = settings.clone();
+        }
+    }
+    Ok(best)
+}
 
 /// Takes back, one after the other, the changes that do not pay.
 fn simplify(

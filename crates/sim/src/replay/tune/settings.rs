@@ -130,6 +130,18 @@ impl Settings {
         varied
     }
 
+    /// Number of settings that are searched.
+    pub(super) const SEARCHED: usize = DIMENSIONS.len();
+
+    /// The same settings but for one, with every other value that is tried of that one.
+    pub(super) fn neighbours(&self, index: usize) -> impl Iterator<Item = Self> {
+        DIMENSIONS[index].values.iter().filter_map(move |value| {
+            let mut neighbour = self.clone();
+            neighbour.values[index] = *value;
+            (neighbour != *self).then_some(neighbour)
+        })
+    }
+
     /// The same settings but for one, which is as in `other`.
     pub(super) fn with(&self, index: usize, other: &Self) -> Self {
         let mut changed = self.clone();
