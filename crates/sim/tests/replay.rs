@@ -385,15 +385,23 @@ fn a_search_finds_settings_that_are_better_where_there_are_some() {
     let tuned = tune(&workload, &setup, &start, &tuning, &|_| {}).unwrap();
     assert!(tuned.gain() > 0.05, "{tuned:#?}");
     assert!(!tuned.changes.is_empty());
-    let again = Tuning {
-        threads: 1,
-        ..tuning
-    };
-    assert_eq!(
-        tune(&workload, &setup, &start, &again, &|_| {}).unwrap(),
-        tuned
-    );
     assert!(tuned.best.settings.config().is_ok());
+}
+
+#[test]
+fn a_search_finds_the_same_on_any_number_of_threads() {
+    let workload = generate(Generator::Repetition, 60, 6.0, 11);
+    let search = |threads| {
+        let tuning = Tuning {
+            objective: Objective::Uncached,
+            candidates: 6,
+            threads,
+            ..Tuning::default()
+        };
+        let start = SchedulerConfig::default();
+        tune(&workload, &four_pods(), &start, &tuning, &|_| {}).unwrap()
+    };
+    assert_eq!(search(1), search(3));
 }
 
 /// One system prompt for all, and behind it a document of a group: only who looks past the first tells groups apart.
