@@ -73,7 +73,7 @@ impl Passed {
         let is_coded = headers
             .get_all(CONTENT_ENCODING)
             .iter()
-            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+            .any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"));
         let watch = match is_coded {
             true => Watch::Opaque,
             false => Watch::new(content_type, hides_usage),
@@ -134,9 +134,10 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         uri: origin_form(&parts.uri),
         headers: for_pod(parts.headers, &parts.uri),
     };
-    if adds_usage && let Some(codings) = head.headers.get_mut(ACCEPT_ENCODING) {
-        // The usage event can be taken out of plain text only.
-        *codings = HeaderValue::from_static("identity");
+    if adds_usage && head.headers.contains_key(ACCEPT_ENCODING) {
+        // The usage event can be taken out of plain text only. There may be several of the header.
+        let identity = HeaderValue::from_static("identity");
+        head.headers.insert(ACCEPT_ENCODING, identity);
     }
     let ask = Ask {
         model: &request.model,

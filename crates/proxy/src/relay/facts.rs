@@ -36,16 +36,19 @@ static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
 static RESPONSE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"response."));
+const ABORT: &[u8] = b"\"abort\"";
 static STOP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"message_stop\""));
 
 /// Longest event that may be a `message_stop`, in bytes: it holds its type and nothing else.
 const MAX_STOP: usize = 256;
 
 impl Facts {
-    /// Looks at a whole JSON response body, or the end of a long one.
-    pub fn read_json(&mut self, body: &[u8]) {
-        self.read_usage(body);
-        self.read_abort(body);
+    /// Looks at JSON, or a part of it. Returns from where on a match may go on behind the end of `text`.
+    pub(super) fn read_json(&mut self, text: &[u8]) -> usize {
+        let open = self.read_usage(text).min(self.read_abort(text));
+        // The last bytes may be the start of a key.
+        let longest_key = USAGE.needle().len().max(FINISH.needle().len());
+        open.min((text.len() + 1).saturating_sub(longest_key))
     }
 
     /// Looks at one event of a stream.
@@ -67,24 +70,30 @@ impl Facts {
         self.complete |= data.len() <= MAX_STOP && stop();
     }
 
-    fn read_usage(&mut self, text: &[u8]) {
-        let mut from = 0;
-        while let Some(at) = USAGE.find(&text[from..]) {
-            from += at + USAGE.needle().len();
-            if let Some(usage) = value_after_key(text, from).and_then(parse_usage) {
-                self.usage = Some(usage);
+    /// Returns where the first match begins whose value is not complete, or the length of `text`.
+    fn read_usage(&mut self, text: &[u8]) -> usize {
+        let mut open = text.len();
+        for at in USAGE.find_iter(text) {
+            match value_after_key(text, at + USAGE.needle().len()).map(parse_usage) {
+                Some(Parsed::Usage(usage)) => self.usage = Some(usage),
+                Some(Parsed::Cut) => open = open.min(at),
+                Some(Parsed::Other) | None => {}
             }
         }
+        open
     }
 
-    fn read_abort(&mut self, text: &[u8]) {
-        let mut from = 0;
-        while let Some(at) = FINISH.find(&text[from..]) {
-            from += at + FINISH.needle().len();
-            if value_after_key(text, from).is_some_and(|v| v.starts_with(b"\"abort\"")) {
-                self.gave_up = true;
+    /// Returns the same.
+    fn read_abort(&mut self, text: &[u8]) -> usize {
+        let mut open = text.len();
+        for at in FINISH.find_iter(text) {
+            match value_after_key(text, at + FINISH.needle().len()) {
+                Some(value) if value.starts_with(ABORT) => self.gave_up = true,
+                Some(value) if ABORT.starts_with(value) => open = open.min(at),
+                _ => {}
             }
         }
+        open
     }
 }
 
@@ -149,19 +158,24 @@ fn is_type_value(data: &[u8], at: usize) -> bool {
         .is_some_and(|d| d.trim_ascii_end().ends_with(b"\"type\""))
 }
 
-/// The text from the value on, if a colon follows the key.
+/// The text from the value on, if a colon follows the key. Empty where the text ends before the value.
 fn value_after_key(text: &[u8], after_key: usize) -> Option<&[u8]> {
-    Some(
-        text[after_key..]
-            .trim_ascii_start()
-            .strip_prefix(b":")?
-            .trim_ascii_start(),
-    )
+    match text[after_key..].trim_ascii_start() {
+        [] => Some(&[]),
+        rest => rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start),
+    }
+}
+
+enum Parsed {
+    Usage(Usage),
+    /// The text ends inside the value.
+    Cut,
+    Other,
 }
 
 /// The object at the start of the text as token counts. Both families of names are known: chat and completions say
 /// `prompt_tokens` / `completion_tokens`, Responses and Messages `input_tokens` / `output_tokens`.
-fn parse_usage(text: &[u8]) -> Option<Usage> {
+fn parse_usage(text: &[u8]) -> Parsed {
     #[derive(serde::Deserialize)]
     struct Wire {
         #[serde(alias = "input_tokens", default)]
@@ -171,19 +185,32 @@ fn parse_usage(text: &[u8]) -> Option<Usage> {
         #[serde(default)]
         total_tokens: Option<u64>,
     }
-    if text.first() != Some(&b'{') {
-        return None;
+    match text.first() {
+        None => return Parsed::Cut,
+        Some(b'{') => {}
+        Some(_) => return Parsed::Other,
     }
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Wire>();
-    let wire = values.next()?.ok()?;
-    let (prompt, completion) = (
-        wire.prompt_tokens.unwrap_or(0),
-        wire.completion_tokens.unwrap_or(0),
-    );
-    Some(Usage {
+    let wire = match values.next() {
+        Some(Ok(wire)) => wire,
+        Some(Err(error)) if error.is_eof() => return Parsed::Cut,
+        _ => return Parsed::Other,
+    };
+    let counts = [
+        wire.prompt_tokens,
+        wire.completion_tokens,
+        wire.total_tokens,
+    ];
+    if counts.iter().all(Option::is_none) {
+        // The schema of a tool may have a property of this name.
+        return Parsed::Other;
+    }
+    let [prompt, completion, total] = counts;
+    let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    Parsed::Usage(Usage {
         prompt,
         completion,
-        total: wire.total_tokens.unwrap_or(prompt + completion),
+        total: total.unwrap_or(prompt + completion),
     })
 }
 
@@ -279,6 +306,14 @@ mod tests {
         ] {
             assert!(!event(text).gave_up, "{text}");
         }
+    }
+
+    #[test]
+    fn a_property_called_usage_in_the_schema_of_a_tool_is_no_report() {
+        let text = r#"{"usage":{"input_tokens":4,"output_tokens":5},"tools":[{"usage":{"type":"string"}}]}"#;
+        let mut facts = Facts::default();
+        facts.read_json(text.as_bytes());
+        assert_eq!(facts.usage.map(|u| u.total), Some(9));
     }
 
     #[test]

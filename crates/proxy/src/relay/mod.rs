@@ -3,6 +3,7 @@
 mod body;
 mod events;
 mod facts;
+mod json;
 mod watch;
 
 pub(crate) use body::RelayBody;

@@ -2,12 +2,8 @@
 
 use super::events::{EventScanner, MAX_EVENT};
 use super::facts::{Facts, is_usage_only};
+use super::json::JsonWatch;
 use bytes::{Bytes, BytesMut};
-use std::collections::VecDeque;
-
-/// How much of the end of a JSON body is kept to find its usage, in bytes. `usage` is the last large member of every
-/// engine's answer.
-const JSON_TAIL: usize = 256 << 10;
 
 /// What to look for in a body.
 #[derive(Debug)]
@@ -52,7 +48,10 @@ impl Watch {
     pub fn push(&mut self, piece: Bytes) -> Bytes {
         match self {
             Self::Events(events) => events.push(piece),
-            Self::Json(json) => json.push(piece),
+            Self::Json(json) => {
+                json.look(&piece);
+                piece
+            }
             Self::Opaque => piece,
         }
     }
@@ -81,6 +80,8 @@ pub struct EventWatch {
     hide_usage: bool,
     /// Start of an event whose end is still to come, held until it is known not to be the usage event.
     held: BytesMut,
+    /// Some of that event has already passed, since it is longer than what is held. The rest follows, whatever it is.
+    begun: bool,
     /// The last piece ended with an event that was taken out; if its line end is cut in two, the rest goes too.
     just_hidden: bool,
 }
@@ -105,11 +106,11 @@ impl EventWatch {
             (true, false) => visible.show_to(1),
             (false, _) => {}
         }
-        let facts = &mut self.facts;
+        let (facts, begun) = (&mut self.facts, &mut self.begun);
         let mut hidden_to = None;
         self.scanner.push(&piece, |block, end| {
             facts.read_event(block);
-            if is_usage_only(block.data) {
+            if !std::mem::take(begun) && is_usage_only(block.data) {
                 visible.hide_to(end);
                 hidden_to = Some(end);
             } else {
@@ -117,7 +118,8 @@ impl EventWatch {
             }
         });
         self.just_hidden = hidden_to == Some(piece.len());
-        visible.finish()
+        self.begun |= visible.is_too_long();
+        visible.finish(self.begun)
     }
 
     fn finish(&mut self) -> (Bytes, Facts) {
@@ -125,7 +127,7 @@ impl EventWatch {
         let mut hide = false;
         self.scanner.finish(|block| {
             facts.read_event(block);
-            hide = is_usage_only(block.data);
+            hide = !self.begun && is_usage_only(block.data);
         });
         let held = self.held.split().freeze();
         (if hide { Bytes::new() } else { held }, *facts)
@@ -176,55 +178,22 @@ impl<'a> Visible<'a> {
             .get_or_insert_with(|| BytesMut::from(&piece[..done]))
     }
 
-    fn finish(mut self) -> Bytes {
-        let tail = &self.piece[self.done..];
-        if self.held.len() + tail.len() > MAX_EVENT {
+    /// Whether the event under way is longer than what is held.
+    fn is_too_long(&self) -> bool {
+        self.held.len() + self.piece.len() - self.done > MAX_EVENT
+    }
+
+    /// What is undecided is shown or held.
+    fn finish(mut self, show: bool) -> Bytes {
+        if show {
             self.show_to(self.piece.len());
         } else {
-            self.held.extend_from_slice(tail);
+            self.held.extend_from_slice(&self.piece[self.done..]);
         }
         match self.copy {
             Some(copy) => copy.freeze(),
             None => self.piece.slice(..self.done),
         }
-    }
-}
-
-/// Watches a JSON body: keeps its end.
-#[derive(Debug, Default)]
-pub struct JsonWatch {
-    tail: VecDeque<Bytes>,
-    size: usize,
-}
-
-impl JsonWatch {
-    fn push(&mut self, piece: Bytes) -> Bytes {
-        self.size += piece.len();
-        self.tail.push_back(piece.clone());
-        while let Some(first) = self.tail.front()
-            && self.size - first.len() >= JSON_TAIL
-        {
-            self.size -= first.len();
-            self.tail.pop_front();
-        }
-        piece
-    }
-
-    fn finish(&mut self) -> Facts {
-        let mut facts = Facts::default();
-        match self.tail.len() {
-            0 => {}
-            1 => facts.read_json(&self.tail[0]),
-            _ => facts.read_json(&self.tail.iter().fold(
-                Vec::with_capacity(self.size),
-                |mut all, piece| {
-                    all.extend_from_slice(piece);
-                    all
-                },
-            )),
-        }
-        self.tail.clear();
-        facts
     }
 }
 

@@ -79,26 +79,56 @@ fn of_a_long_event_before_the_usage_event_nothing_is_lost() {
 }
 
 #[test]
-fn the_end_of_a_long_json_body_is_enough() {
-    let mut watch = Watch::new(b"application/json", false);
-    for _ in 0..40 {
-        watch.push(Bytes::from(vec![b' '; 64 << 10]));
+fn an_event_of_which_the_client_has_seen_a_part_is_not_taken_out() {
+    // Comments are no data: what is left of the event reads as usage alone.
+    let comments = ": x\n".repeat(MAX_EVENT / 3);
+    let all = format!("{comments}data: {USAGE}\n\n{}", event("\n", "[DONE]"));
+    let pieces: Vec<_> = all.as_bytes().chunks(65_536).collect();
+    assert!(run(&pieces, true).0 == all.as_bytes());
+}
+
+#[test]
+fn usage_and_abort_are_found_anywhere_in_a_long_json_body() {
+    let filling = format!("\"{}\"", "x".repeat(1 << 20));
+    let facts = r#""finish_reason" : "abort", "usage" : {"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}"#;
+    for body in [
+        format!("{{{facts},\"a\":{filling}}}"),
+        format!("{{\"a\":{filling},{facts},\"b\":{filling}}}"),
+        format!("{{\"a\":{filling},{facts}}}"),
+    ] {
+        for step in [7, 100, 16_384, body.len()] {
+            let mut watch = Watch::new(b"application/json", false);
+            for piece in body.as_bytes().chunks(step) {
+                watch.push(Bytes::copy_from_slice(piece));
+                let Watch::Json(json) = &watch else {
+                    unreachable!()
+                };
+                assert!(json.kept() <= 16 << 10);
+            }
+            let found = watch.finish().1;
+            assert_eq!(found.usage.map(|u| u.total), Some(12), "pieces of {step}");
+            assert!(found.gave_up, "pieces of {step}");
+        }
     }
-    let (a, b) = USAGE.split_at(40);
-    watch.push(Bytes::from_static(a.as_bytes()));
-    watch.push(Bytes::from_static(b.as_bytes()));
-    assert_eq!(
-        watch.finish().1.usage,
-        Some(Usage {
-            prompt: 9,
-            completion: 3,
-            total: 12
-        })
-    );
-    let Watch::Json(json) = watch else {
-        unreachable!()
-    };
-    assert!(json.tail.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn cuts_of_json_change_nothing(
+        cuts in prop::collection::vec(0usize..400, 0..30),
+        reason in prop::sample::select(vec!["stop", "abort", "abo"]),
+    ) {
+        let body = format!(
+            "{{\"choices\":[{{\"text\":\"\\\"usage\\\":\",\"finish_reason\":\"{reason}\"}}],\"usage\":{{\"d\":{{}},\"total_tokens\":12}},\"z\":1}}"
+        );
+        let mut watch = Watch::new(b"application/json", false);
+        for piece in cut(body.as_bytes(), &cuts) {
+            watch.push(Bytes::copy_from_slice(piece));
+        }
+        let facts = watch.finish().1;
+        prop_assert_eq!(facts.usage.map(|u| u.total), Some(12));
+        prop_assert_eq!(facts.gave_up, reason == "abort");
+    }
 }
 
 proptest! {
