@@ -46,12 +46,14 @@ pub(crate) async fn forward(
         }
         record.attempt(pod);
         match ask(app, pod, head, body, policy.timeout).await {
-            Ok(answer) => {
+            Ok(mut answer) => {
                 record.upstream_status(answer.head.status.as_u16());
                 if !is_retryable(answer.head.status) {
                     return Ok(answer);
                 }
                 last_error = format!("{} answered {}", pod.name, answer.head.status);
+                // The pod is done, whatever becomes of its answer.
+                answer.in_flight.end();
                 answered = Some(answer);
             }
             Err(error) => {

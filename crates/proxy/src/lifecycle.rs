@@ -14,6 +14,8 @@ pub enum Phase {
     Serving,
     /// Finishes what is under way.
     Draining,
+    /// Ends what is still under way.
+    Cutting,
 }
 
 /// The phase, and the connections of the inference listener.
@@ -50,11 +52,12 @@ impl Lifecycle {
         self.connections.spawn(connection);
     }
 
-    /// Starts draining and waits until every connection has ended, `limit` at most. Returns how many are left.
-    pub async fn drain(&self, limit: Duration) -> usize {
+    /// Starts draining and waits until every connection has ended, `limit` at most. Returns whether they have.
+    pub async fn drain(&self, limit: Duration) -> bool {
         self.advance(Phase::Draining);
         self.connections.close();
-        let _ = tokio::time::timeout(limit, self.connections.wait()).await;
-        self.connections.len()
+        tokio::time::timeout(limit, self.connections.wait())
+            .await
+            .is_ok()
     }
 }

@@ -3,6 +3,7 @@
 use crate::access_log::{Entry, Failure, Timings};
 use crate::app::App;
 use crate::error::Refusal;
+use crate::lifecycle::Phase;
 use crate::metrics::{
     Binding, DurationLabels, ModelLabel, Raised, RequestLabels, Status, Text, TokenLabels,
     UpstreamLabels,
@@ -20,6 +21,8 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 
 /// Status in log and metrics of a request whose client left before the response. Nobody ever receives it.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
+/// The same of a request without a response when the router ended.
+const SHUT_DOWN: u16 = 503;
 
 /// One request's record. Dropping it writes metrics and the access log, so that no path can forget to.
 #[derive(Debug)]
@@ -54,23 +57,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Starts the record of a request; gives it an id if it has none, or one that is too long to be logged.
+    /// Starts the record of a request; gives it an id if it has none, or one that cannot be logged as it is.
     pub(crate) fn start(app: Arc<App>, api: Api, parts: &mut Parts) -> Self {
-        let given = parts.headers.get(X_REQUEST_ID);
-        if given.is_some_and(|id| id.len() > MAX_LOGGED) {
-            parts.headers.remove(X_REQUEST_ID);
-        }
-        let request_id = parts
-            .headers
-            .entry(X_REQUEST_ID)
-            .or_insert_with(|| {
-                let mut text = uuid::Uuid::encode_buffer();
-                let text = crate::rand::request_id()
-                    .hyphenated()
-                    .encode_lower(&mut text);
-                HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("-"))
-            })
-            .clone();
+        let given = parts.headers.get(X_REQUEST_ID).filter(|id| is_plain(id));
+        let request_id = given.cloned().unwrap_or_else(|| {
+            let id = new_id();
+            parts.headers.insert(X_REQUEST_ID, id.clone());
+            id
+        });
         Self {
             _active: Raised::new(app.metrics.active.clone()),
             api,
@@ -229,10 +223,11 @@ impl Record {
     fn fail(
         &mut self,
         kind: &'static str,
-        message: String,
+        mut message: String,
         label: &'static str,
         origin: &'static str,
     ) {
+        message.truncate(shortened(&message).len());
         self.failure = Some((
             Failure {
                 r#type: kind,
@@ -243,19 +238,22 @@ impl Record {
         self.origin = origin;
     }
 
-    /// The client left: before the response, or in the middle of it.
+    /// The client left: before the response, or in the middle of it. Or the router ends, and cuts it off.
     pub(crate) fn client_left(&mut self) {
+        let cut = self.app.lifecycle.phase() == Phase::Cutting;
         if self.status == 0 {
-            self.status = CLIENT_CLOSED_REQUEST;
+            self.status = if cut { SHUT_DOWN } else { CLIENT_CLOSED_REQUEST };
         }
         self.upstream_ended();
-        if self.failure.is_none() {
-            self.fail(
-                "client_disconnected",
-                "the client closed the connection".into(),
-                "client_disconnected",
-                "client",
-            );
+        if self.failure.is_some() {
+            return;
+        }
+        if cut {
+            let why = "the router has ended before the request".into();
+            self.fail("shutdown", why, "shutdown", "router");
+        } else {
+            let why = "the client closed the connection".into();
+            self.fail("client_disconnected", why, "client_disconnected", "client");
         }
     }
 
@@ -360,8 +358,23 @@ impl Drop for Record {
 /// Label of every model that no route knows.
 static UNKNOWN_MODEL: LazyLock<Text> = LazyLock::new(|| Text::from("unknown"));
 
-/// Longest method, path, model name or request id in a log line, in bytes. Clients choose them; real ones are far shorter.
+/// Longest method, path, model name or message in a log line, in bytes. Clients choose them; real ones are far shorter.
 const MAX_LOGGED: usize = 512;
+
+/// Longest `x-request-id` that is taken over, in bytes; more than two UUIDs and a trace id.
+const MAX_ID: usize = 128;
+
+/// Whether an id can be logged and passed on as it is: visible ASCII, and not too long. Another one is replaced.
+fn is_plain(id: &HeaderValue) -> bool {
+    let id = id.as_bytes();
+    (1..=MAX_ID).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+}
+
+fn new_id() -> HeaderValue {
+    let mut text = uuid::Uuid::encode_buffer();
+    let id = crate::rand::request_id().hyphenated();
+    HeaderValue::from_str(id.encode_lower(&mut text)).unwrap_or(HeaderValue::from_static("-"))
+}
 
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_LOGGED)]
@@ -384,5 +397,14 @@ mod tests {
         assert_eq!(shortened("qwen"), "qwen");
         assert_eq!(shortened(&"x".repeat(1 << 20)).len(), MAX_LOGGED);
         assert_eq!(shortened(&"ö".repeat(1000)).len(), MAX_LOGGED);
+    }
+
+    #[test]
+    fn only_a_plain_id_is_taken_over() {
+        let plain = |id: &[u8]| is_plain(&HeaderValue::from_bytes(id).unwrap());
+        assert!(plain(b"4a5e-1") && plain(b"req_{a=b}/\"c\"") && plain(&[b'x'; MAX_ID]));
+        for id in [&b""[..], b"a b", b"a\tb", b"caf\xc3\xa9", &[b'x'; MAX_ID + 1]] {
+            assert!(!plain(id), "{id:?}");
+        }
     }
 }

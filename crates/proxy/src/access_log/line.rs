@@ -94,19 +94,19 @@ impl Entry<'_> {
             out,
             "[{}] \"{} {} {}\" {}",
             self.timestamp,
-            OneLine(self.method),
-            OneLine(self.path),
+            Plain(self.method),
+            Plain(self.path),
             self.protocol,
             self.status_code
         )?;
         if let Some(error) = self.error {
-            write!(out, " error={}:{}", error.r#type, OneLine(&error.message))?;
+            write!(out, " error={}:{}", error.r#type, Sentence(&error.message))?;
         }
         if !self.model_name.is_empty() {
-            write!(out, " model_name={}", Word(self.model_name))?;
+            write!(out, " model_name={}", Plain(self.model_name))?;
         }
         for (key, value) in self.names() {
-            write!(out, " {key}={}", Word(value))?;
+            write!(out, " {key}={}", Plain(value))?;
         }
         if self.upstream_status_code != 0 {
             write!(out, " upstream_status_code={}", self.upstream_status_code)?;
@@ -209,38 +209,79 @@ impl Object<'_> {
     }
 }
 
-/// Text that cannot break out of its field, either: blanks are escaped, too.
-struct Word<'a>(&'a str);
+/// A value that cannot break out of its field: control characters, blanks, quotes and `=` are escaped as in Rust, so that
+/// nobody can forge a line, or a field for a parser that looks for `key=value`.
+struct Plain<'a>(&'a str);
 
-impl Display for Word<'_> {
+impl Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_blank = |c: char| c.is_whitespace() && !c.is_control();
-        self.0.split_inclusive(is_blank).try_for_each(|part| {
-            match part.chars().next_back().filter(|&c| is_blank(c)) {
-                None => OneLine(part).fmt(f),
-                Some(blank) => {
-                    OneLine(part.trim_end_matches(is_blank)).fmt(f)?;
-                    write!(f, "{}", blank.escape_unicode())
-                }
-            }
+        escaped(self.0, f, |c| {
+            c.is_control() || c.is_whitespace() || matches!(c, '=' | '"')
         })
     }
 }
 
-/// Text that cannot break out of its line: control characters are escaped, so that nobody can forge a line.
-struct OneLine<'a>(&'a str);
+/// The same for a message, which is made of words. It may quote what a client sent.
+struct Sentence<'a>(&'a str);
 
-impl Display for OneLine<'_> {
+impl Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(char::is_control) {
-            return f.write_str(self.0);
-        }
-        self.0.chars().try_for_each(|c| {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())
-            } else {
-                f.write_char(c)
-            }
+        escaped(self.0, f, |c| {
+            c.is_control() || (c.is_whitespace() && c != ' ') || c == '='
         })
+    }
+}
+
+fn escaped(text: &str, f: &mut fmt::Formatter<'_>, is_unsafe: fn(char) -> bool) -> fmt::Result {
+    if !text.contains(is_unsafe) {
+        return f.write_str(text);
+    }
+    text.chars().try_for_each(|c| match c {
+        '\n' | '\r' | '\t' | '"' => write!(f, "{}", c.escape_default()),
+        _ if is_unsafe(c) => write!(f, "{}", c.escape_unicode()),
+        _ => f.write_char(c),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_chooses_cannot_forge_a_field_or_a_line() {
+        let evil = "m selected_pod=evil\n\u{2028}\"x\u{a0}";
+        let error = Failure {
+            r#type: "request_parsing",
+            message: format!("coding {evil:?} request_id=evil\n"),
+        };
+        let entry = Entry {
+            method: evil,
+            path: evil,
+            protocol: "HTTP/1.1",
+            status_code: 200,
+            error: Some(&error),
+            model_name: evil,
+            selected_pod: "p0",
+            request_id: "r",
+            ..Entry::default()
+        };
+        let mut line = String::new();
+        entry.write(Format::Text, &mut line);
+        assert_eq!(line.matches("selected_pod=").count(), 1, "{line}");
+        assert_eq!(line.matches("request_id=").count(), 1, "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+        assert!(!line.contains('\u{2028}'), "{line}");
+        // In quotes: method, path and protocol, which blanks part.
+        let quoted = line.split('"').nth(1).unwrap();
+        assert_eq!(quoted.split_whitespace().count(), 3, "{line}");
+    }
+
+    #[test]
+    fn ordinary_values_are_written_as_they_are() {
+        for value in ["Qwen/Qwen2.5-7B-Instruct", "/v1/models/a%20b", "modèle", "a\\b:c"] {
+            assert_eq!(Plain(value).to_string(), value);
+        }
+        let message = "request processing failed: default/m:p0: cannot connect: Connection refused (os error 111)";
+        assert_eq!(Sentence(message).to_string(), message);
     }
 }

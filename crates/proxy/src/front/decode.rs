@@ -4,6 +4,8 @@ use crate::error::Refusal;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::io::{self, Read};
 
 /// A content coding that the router can look into.
@@ -56,9 +58,7 @@ impl Coding {
                 read_all(flate2::bufread::ZlibDecoder::new(input), limit)
             }
             Self::Deflate => read_all(flate2::bufread::DeflateDecoder::new(input), limit),
-            Self::Zstd => ruzstd::decoding::StreamingDecoder::new(input)
-                .map_err(io::Error::other)
-                .and_then(|decoder| read_all(decoder, limit)),
+            Self::Zstd => read_all(ZstdFrames::new(input), limit),
         };
         match result {
             Ok(Decoded::Whole(bytes)) => Ok(bytes.into()),
@@ -73,6 +73,58 @@ impl Coding {
 
 /// Room that is set aside at once at most, in bytes: the default limit. Where more is allowed, a buffer grows.
 pub(super) const SET_ASIDE: usize = 32 << 20;
+
+/// Bytes before the content of a zstd frame that is to be skipped: its magic number and length.
+const SKIPPED_HEADER: usize = 8;
+
+/// A zstd body: one frame after the other, among them some that are to be skipped (RFC 8878, section 3.1).
+struct ZstdFrames<'a> {
+    rest: &'a [u8],
+    frame: Option<StreamingDecoder<&'a [u8], FrameDecoder>>,
+    begun: bool,
+}
+
+impl<'a> ZstdFrames<'a> {
+    fn new(rest: &'a [u8]) -> Self {
+        Self {
+            rest,
+            frame: None,
+            begun: false,
+        }
+    }
+}
+
+impl Read for ZstdFrames<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(mut frame) = self.frame.take() {
+                let count = frame.read(out)?;
+                if count > 0 || out.is_empty() {
+                    self.frame = Some(frame);
+                    return Ok(count);
+                }
+                self.rest = frame.into_inner();
+            }
+            // A body without any frame is none; behind a frame there may be nothing.
+            if self.begun && self.rest.is_empty() {
+                return Ok(0);
+            }
+            self.begun = true;
+            match StreamingDecoder::new(self.rest) {
+                Ok(frame) => self.frame = Some(frame),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    let rest = self.rest.get(SKIPPED_HEADER.saturating_add(length)..);
+                    self.rest = rest.ok_or(io::ErrorKind::UnexpectedEof)?;
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
 
 /// RFC 1950: method 8, and the header's check bits.
 fn is_zlib(input: &[u8]) -> bool {
@@ -154,6 +206,32 @@ mod tests {
                     .is_err(),
                 "{coding:?}"
             );
+        }
+    }
+
+    #[test]
+    fn zstd_may_come_in_several_frames() {
+        let frame = |text: &[u8]| {
+            let level = ruzstd::encoding::CompressionLevel::Fastest;
+            ruzstd::encoding::compress_to_vec(text, level)
+        };
+        let skipped = [b"\x50\x2a\x4d\x18\x03\0\0\0".as_slice(), b"abc"].concat();
+        let (a, b) = TEXT.split_at(10);
+        for parts in [
+            vec![frame(a), frame(b)],
+            vec![skipped.clone(), frame(a), skipped.clone(), frame(b), skipped],
+        ] {
+            let body = Bytes::from(parts.concat());
+            assert_eq!(Coding::Zstd.decode(&body, TEXT.len()).unwrap(), TEXT);
+            let cut = body.slice(..body.len() - 1);
+            assert!(Coding::Zstd.decode(&cut, TEXT.len()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_limit_beyond_all_memory_is_not_set_aside() {
+        for (coding, body) in packed() {
+            assert_eq!(coding.decode(&body, usize::MAX).unwrap(), TEXT, "{coding:?}");
         }
     }
 

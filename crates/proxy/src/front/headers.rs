@@ -45,11 +45,12 @@ pub(super) fn for_pod(mut headers: HeaderMap, uri: &Uri) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     headers.remove(EXPECT);
     headers.remove(CONTENT_LENGTH);
-    // HTTP/2 carries the host in the URI.
-    if !headers.contains_key(HOST)
-        && let Some(host) = uri
-            .authority()
-            .and_then(|a| HeaderValue::from_str(a.as_str()).ok())
+    // HTTP/2 and the absolute form carry the host in the URI, which counts more than the header (RFC 9112, section 3.2.2; RFC
+    // 9113, section 8.3.1). Who sends none (HTTP/1.0) gets the pod's own when it is asked.
+    if let Some(host) = uri
+        .authority()
+        .map(|a| a.as_str().rsplit_once('@').map_or(a.as_str(), |(_, host)| host))
+        .and_then(|host| HeaderValue::from_str(host).ok())
     {
         headers.insert(HOST, host);
     }
@@ -59,6 +60,24 @@ pub(super) fn for_pod(mut headers: HeaderMap, uri: &Uri) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_of_the_target_counts_more_than_the_header() {
+        for (target, header, wanted) in [
+            ("http://user@other:1/v1/x", Some("x"), Some("other:1")),
+            ("http://other/v1/x", None, Some("other")),
+            ("/v1/x", Some("x"), Some("x")),
+            ("/v1/x", None, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(header) = header {
+                headers.insert(HOST, HeaderValue::from_static(header));
+            }
+            let headers = for_pod(headers, &target.parse().unwrap());
+            let host = headers.get(HOST).map(|h| h.to_str().unwrap());
+            assert_eq!(host, wanted, "{target}");
+        }
+    }
 
     #[test]
     fn what_connection_names_ends_here_but_not_host_and_length() {

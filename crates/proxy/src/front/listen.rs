@@ -1,6 +1,7 @@
 //! Listeners and their connections. HTTP/1.1 and HTTP/2 (prior knowledge, or ALPN with TLS) share one port.
 
 use super::ClientBody;
+use super::arriving::Arriving;
 use crate::app::App;
 use crate::lifecycle::Phase;
 use crate::tls::Tls;
@@ -22,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch::Receiver;
 
-/// Longest wait for a request head, idle time between requests included. Longer than the idle time-out of usual load
+/// Longest wait for a client's first bytes, for a request head, and for the next request of a connection. Longer than the idle time-out of usual load
 /// balancers (60 s), so that they close first and no request meets a connection that is just being closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// Pause after a failed accept, mostly for want of file descriptors.
@@ -83,9 +84,8 @@ where
         let (builder, app, answer) = (Arc::clone(&builder), Arc::clone(&app), answer.clone());
         tokio::spawn(async move {
             let service = service_fn(move |request| answer(Arc::clone(&app), request));
-            let _ = builder
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+            let _ = builder.serve_connection(stream, service).await;
         });
     })
     .await;
@@ -103,9 +103,8 @@ where
         let (builder, tls, answer) = (Arc::clone(&builder), tls.clone(), answer.clone());
         tokio::spawn(async move {
             if let Some(stream) = tls.accept(stream).await {
-                let _ = builder
-                    .serve_connection(TokioIo::new(stream), service_fn(answer))
-                    .await;
+                let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+                let _ = builder.serve_connection(stream, service_fn(answer)).await;
             }
         });
     })
@@ -154,10 +153,11 @@ async fn connection<A, F, S>(
     // Before the first request, which may be answered at once: a drain that begins meanwhile must not be taken for one
     // that was there before.
     let mut phase = app.lifecycle.subscribe();
-    let came_late = *phase.borrow_and_update() == Phase::Draining;
+    let came_late = *phase.borrow_and_update() >= Phase::Draining;
     let service_app = Arc::clone(&app);
     let service = service_fn(move |request| answer(Arc::clone(&service_app), request));
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+    let mut serving = pin!(builder.serve_connection(stream, service));
     tokio::select! {
         biased;
         // A client that broke off is its own business; what matters was recorded with the request.
@@ -170,7 +170,32 @@ async fn connection<A, F, S>(
 
 /// Waits for the drain to begin. A connection that comes after that is served until it has been idle.
 async fn draining(mut phase: Receiver<Phase>, came_late: bool) {
-    if came_late || phase.wait_for(|p| *p == Phase::Draining).await.is_err() {
+    if came_late || phase.wait_for(|p| *p >= Phase::Draining).await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Settings;
+    use crate::metrics::Metrics;
+    use routing::schedule::{Scheduler, SchedulerConfig};
+    use tokio::io::AsyncWriteExt;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_on_which_no_request_arrives_ends() {
+        for sent in ["", "PRI * HTTP", "P", "POST /v1/x HTTP/1.1\r\nHost:"] {
+            let scheduler = Scheduler::new(&SchedulerConfig::default());
+            let app = Arc::new(App::new(Settings::default(), scheduler, Metrics::new(), None));
+            let (mut client, server) = tokio::io::duplex(1024);
+            client.write_all(sent.as_bytes()).await.unwrap();
+            let begun = Instant::now();
+            let served = connection(Arc::new(builder()), app, server, crate::front::serve);
+            let ended = tokio::time::timeout(HEAD_TIMEOUT * 2, served).await;
+            assert!(ended.is_ok(), "{sent:?} keeps the connection for ever");
+            assert_eq!(begun.elapsed().as_secs(), HEAD_TIMEOUT.as_secs(), "{sent:?}");
+        }
     }
 }

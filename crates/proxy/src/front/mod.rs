@@ -1,5 +1,6 @@
 //! The side of the clients: listeners, and the straight line of one request.
 
+mod arriving;
 mod body;
 mod decode;
 mod headers;

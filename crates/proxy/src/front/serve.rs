@@ -5,6 +5,7 @@ use super::infer::{authorized, infer};
 use super::models::Listing;
 use crate::app::App;
 use crate::lifecycle::Phase;
+use crate::record::Record;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
@@ -28,16 +29,13 @@ pub async fn serve(
         "/healthz" => message(StatusCode::OK, "ok"),
         "/readyz" => ready(&app),
         _ if is_read(&request) && Listing::of(path).is_some() => {
-            match authorized(&app, request.headers()).await {
-                Ok(_) => list(&app, path),
-                Err(refusal) => refusal.response(Api::of(path)).map(ClientBody::from),
-            }
+            Box::pin(list(app, request)).await
         }
         // Boxed: the server moves what it is given several times, and this is several kilobytes.
         _ if path.starts_with("/v1/") => Box::pin(infer(app, request)).await,
         _ => not_found(),
     };
-    if keeps_alive && lifecycle_app.lifecycle.phase() == Phase::Draining {
+    if keeps_alive && lifecycle_app.lifecycle.phase() >= Phase::Draining {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -49,10 +47,23 @@ fn is_read<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-fn list(app: &App, path: &str) -> Response<ClientBody> {
-    match Listing::of(path).map(|listing| listing.answer(&app.fleet())) {
-        Some(Ok(body)) => json(StatusCode::OK, body),
-        Some(Err(refusal)) => refusal.response(Api::of(path)).map(ClientBody::from),
+async fn list(app: Arc<App>, request: Request<Incoming>) -> Response<ClientBody> {
+    let (mut parts, _) = request.into_parts();
+    let api = Api::of(parts.uri.path());
+    let mut record = Record::start(Arc::clone(&app), api, &mut parts);
+    let listed = match authorized(&app, &parts.headers).await {
+        Ok(_) => Listing::of(parts.uri.path()).map(|listing| listing.answer(&app.fleet())),
+        Err(refusal) => Some(Err(refusal)),
+    };
+    match listed {
+        Some(Ok(body)) => {
+            record.responding(StatusCode::OK.as_u16());
+            json(StatusCode::OK, body)
+        }
+        Some(Err(refusal)) => {
+            record.refused(&refusal);
+            refusal.response(api).map(ClientBody::from)
+        }
         None => not_found(),
     }
 }
@@ -60,7 +71,7 @@ fn list(app: &App, path: &str) -> Response<ClientBody> {
 fn ready(app: &App) -> Response<ClientBody> {
     match app.lifecycle.phase() {
         Phase::Serving => message(StatusCode::OK, "router is ready"),
-        Phase::Starting | Phase::Draining => {
+        Phase::Starting | Phase::Draining | Phase::Cutting => {
             message(StatusCode::SERVICE_UNAVAILABLE, "router is not ready")
         }
     }

@@ -108,11 +108,13 @@ pub(crate) async fn forward(
         };
         record.attempt_pair(prefill, &pair.decode);
         let at_fault = match attempt.run().await {
-            Ok(answer) => {
+            Ok(mut answer) => {
                 record.upstream_status(answer.head.status.as_u16());
                 if !is_retryable(answer.head.status) {
                     return Ok(answer);
                 }
+                // The pod is done, whatever becomes of its answer.
+                answer.in_flight.end();
                 let pod = Arc::clone(answer.in_flight.pod());
                 last = format!("{} answered {}", pod.name, answer.head.status);
                 answered = Some((answer, prefill, &pair.decode));

@@ -1,5 +1,6 @@
 //! One HTTP/1.1 connection, polled by whoever uses it.
 
+use super::noting::{Heard, Noting};
 use super::{Payload, SendError, Stage};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -19,8 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection and its state machine.
 pub(super) struct Conn {
     sender: SendRequest<Payload>,
-    driver: Pin<Box<Connection<TokioIo<TcpStream>, Payload>>>,
+    driver: Pin<Box<Connection<TokioIo<Noting<TcpStream>>, Payload>>>,
     closed: bool,
+    heard: Heard,
     /// Requests that it has carried to the end.
     served: u32,
 }
@@ -38,6 +40,7 @@ impl Conn {
         stream
             .set_nodelay(true)
             .map_err(|e| SendError::new(Stage::Connect, e))?;
+        let (stream, heard) = Noting::new(stream);
         let (sender, driver) = Builder::new()
             .handshake(TokioIo::new(stream))
             .await
@@ -46,6 +49,7 @@ impl Conn {
             sender,
             driver: Box::pin(driver),
             closed: false,
+            heard,
             served: 0,
         })
     }
@@ -74,6 +78,7 @@ impl Conn {
         &mut self,
         request: Request<Payload>,
     ) -> Result<Response<Incoming>, SendError> {
+        self.heard.clear();
         let mut answer = pin!(self.sender.send_request(request));
         let (driver, closed) = (&mut self.driver, &mut self.closed);
         let result = poll_fn(|cx| {
@@ -88,9 +93,9 @@ impl Conn {
                 Poll::Pending => Poll::Pending,
             }
         });
-        let reused = self.served > 0;
+        let (reused, heard) = (self.served > 0, &self.heard);
         result.await.map_err(|mut error| {
-            error.reused = reused;
+            error.stale = reused && !heard.anything();
             error
         })
     }

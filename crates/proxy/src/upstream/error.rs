@@ -22,8 +22,8 @@ pub enum Stage {
 pub struct SendError {
     /// How far it came.
     pub stage: Stage,
-    /// Whether it rode on a kept connection that had served a request before.
-    pub(crate) reused: bool,
+    /// Whether it rode on a kept connection that had served a request before, and not a byte came back.
+    pub(crate) stale: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -34,7 +34,7 @@ impl SendError {
     ) -> Self {
         Self {
             stage,
-            reused: false,
+            stale: false,
             cause: Some(cause.into()),
         }
     }
@@ -42,7 +42,7 @@ impl SendError {
     pub(crate) fn bare(stage: Stage) -> Self {
         Self {
             stage,
-            reused: false,
+            stale: false,
             cause: None,
         }
     }

@@ -6,6 +6,7 @@
 mod body;
 mod conn;
 mod error;
+mod noting;
 mod payload;
 mod pool;
 

@@ -2,7 +2,7 @@
 
 use super::conn::Conn;
 use super::{Payload, SendError, Stage, UpstreamBody};
-use http::header::{CONTENT_LENGTH, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
 use parking_lot::Mutex;
 use routing::fleet::{Endpoint, Pod};
@@ -16,6 +16,8 @@ const MAX_IDLE: usize = 256;
 #[derive(Debug)]
 pub struct PodPool {
     endpoint: Endpoint,
+    /// `Host` of requests that have none.
+    host: Option<HeaderValue>,
     idle: Mutex<Vec<Conn>>,
 }
 
@@ -24,6 +26,7 @@ impl PodPool {
     #[must_use]
     pub fn new(pod: &Arc<Pod>) -> Self {
         Self {
+            host: HeaderValue::from_str(&pod.endpoint.to_string()).ok(),
             endpoint: pod.endpoint.clone(),
             idle: Mutex::default(),
         }
@@ -60,10 +63,11 @@ impl PodPool {
             Some(conn) => conn,
             None => Conn::open(&self.endpoint).await?,
         };
-        let response = match conn.send(head.request(body)).await {
-            Err(error) if error.reused => {
+        let host = self.host.as_ref();
+        let response = match conn.send(head.request(body, host)).await {
+            Err(error) if error.stale => {
                 conn = Conn::open(&self.endpoint).await?;
-                conn.send(head.request(body)).await?
+                conn.send(head.request(body, host)).await?
             }
             other => other?,
         };
@@ -118,12 +122,19 @@ pub struct Head {
 }
 
 impl Head {
-    fn request(&self, body: &Payload) -> Request<Payload> {
+    fn request(&self, body: &Payload, host: Option<&HeaderValue>) -> Request<Payload> {
         let mut request = Request::new(body.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = self.headers.clone();
+        if let Some(host) = host {
+            // HTTP/1.1 requires one.
+            request
+                .headers_mut()
+                .entry(HOST)
+                .or_insert_with(|| host.clone());
+        }
         if !body.is_empty() || self.method == Method::POST {
             request
                 .headers_mut()

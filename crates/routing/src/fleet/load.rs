@@ -37,6 +37,7 @@ pub struct Load {
     models: ArcSwap<Vec<Box<str>>>,
     /// Until when others are to be asked first, in milliseconds since the process started.
     behind_until_ms: AtomicU64,
+    models_known: AtomicBool,
 }
 
 impl Load {
@@ -104,10 +105,11 @@ impl Load {
         self.models.load_full()
     }
 
-    /// Whether the engine lists this model.
+    /// Whether the engine lists this model; `None` when its list was never read.
     #[must_use]
-    pub fn has_model(&self, model: &str) -> bool {
-        self.models.load().iter().any(|m| **m == *model)
+    pub fn has_model(&self, model: &str) -> Option<bool> {
+        let known = self.models_known.load(Relaxed);
+        known.then(|| self.models.load().iter().any(|m| **m == *model))
     }
 
     /// Stores the names under `/v1/models`, if they changed.
@@ -115,5 +117,6 @@ impl Load {
         if **self.models.load() != names {
             self.models.store(Arc::new(names));
         }
+        self.models_known.store(true, Relaxed);
     }
 }

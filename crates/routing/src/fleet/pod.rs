@@ -70,25 +70,38 @@ impl Pod {
     #[must_use]
     pub fn begin(self: &Arc<Self>) -> InFlight {
         self.load.in_flight.fetch_add(1, Relaxed);
-        InFlight(Arc::clone(self))
+        InFlight {
+            pod: Arc::clone(self),
+            counted: true,
+        }
     }
 }
 
 /// One request in flight on a pod. Dropping it takes the count back, on every path.
 #[derive(Debug)]
-pub struct InFlight(Arc<Pod>);
+pub struct InFlight {
+    pod: Arc<Pod>,
+    counted: bool,
+}
 
 impl InFlight {
     /// The pod that has the request.
     #[must_use]
     pub fn pod(&self) -> &Arc<Pod> {
-        &self.0
+        &self.pod
+    }
+
+    /// The pod is done with the request, whose answer may be looked at further.
+    pub fn end(&mut self) {
+        if std::mem::take(&mut self.counted) {
+            self.pod.load.in_flight.fetch_sub(1, Relaxed);
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.load.in_flight.fetch_sub(1, Relaxed);
+        self.end();
     }
 }
 

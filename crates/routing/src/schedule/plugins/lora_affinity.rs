@@ -1,4 +1,4 @@
-//! lora-affinity: only pods whose engine has the model loaded.
+//! lora-affinity: only pods whose engine has the model loaded. A pod whose list was never read is unknown, and passes.
 
 use crate::schedule::config::no_args;
 use crate::schedule::{Ask, FilterPlugin, Plugin, Row};
@@ -21,6 +21,6 @@ impl FilterPlugin for LoraAffinity {
     }
 
     fn keep(&self, ask: &Ask<'_>, row: &Row<'_>) -> bool {
-        row.pod.load.has_model(ask.model)
+        row.pod.load.has_model(ask.model).unwrap_or(true)
     }
 }
