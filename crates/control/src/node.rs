@@ -58,6 +58,35 @@ impl Node {
         Self { line: 0, value }
     }
 
+    /// Line of the value at a path such as `a.b[0].c`, or of the innermost of its parents that is there; 0 when unknown.
+    pub(crate) fn line_of(&self, path: &str) -> u32 {
+        let (mut node, mut rest) = (self, path);
+        while !rest.is_empty() {
+            let inner = match &node.value {
+                Value::Map(entries) => {
+                    let key = rest.strip_prefix('.').unwrap_or(rest);
+                    let after = |name: &str| {
+                        let after = key.strip_prefix(name)?;
+                        (after.is_empty() || after.starts_with(['.', '['])).then_some(after)
+                    };
+                    let found = entries.iter().filter(|(name, _)| after(name).is_some());
+                    let longest = found.max_by_key(|(name, _)| name.len());
+                    longest.and_then(|(name, node)| Some((node, after(name)?)))
+                }
+                Value::List(items) => rest.strip_prefix('[').and_then(|rest| {
+                    let (number, rest) = rest.split_once(']')?;
+                    Some((items.get(number.parse::<usize>().ok()?)?, rest))
+                }),
+                _ => None,
+            };
+            let Some((inner, after)) = inner else {
+                break;
+            };
+            (node, rest) = (inner, after);
+        }
+        node.line
+    }
+
     /// The value as plain JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {

@@ -2,6 +2,7 @@
 //! sessions are kept.
 
 use crate::fields::Reader;
+use crate::node::Node;
 use crate::problem::{Problem, Severity, Sink};
 use crate::yaml;
 use std::path::Path;
@@ -19,6 +20,8 @@ pub struct RouterConfig {
     pub session_store: SessionStore,
     /// Keys without an effect.
     pub warnings: Vec<Problem>,
+    /// The text as read, for its lines.
+    read: Option<Node>,
 }
 
 /// Where bindings of sessions to pods are kept.
@@ -101,6 +104,7 @@ impl RouterConfig {
             Ok(documents) => {
                 if let Some(first) = documents.first() {
                     config.read(&Reader::root(first, &sink));
+                    config.read = Some(first.clone());
                 }
                 for more in documents.iter().skip(1) {
                     sink.add(
@@ -122,6 +126,14 @@ impl RouterConfig {
         }
         config.warnings = warnings;
         Ok(config)
+    }
+
+    /// Line of a value, from 1, or of the innermost of its parents that is written. The path begins at the root of the
+    /// text, such as `scheduler.plugins.Score.enabled[0]`.
+    #[must_use]
+    pub fn line_of(&self, path: &str) -> Option<u32> {
+        let line = self.read.as_ref()?.line_of(path);
+        Some(line).filter(|&line| line > 0)
     }
 
     fn read(&mut self, at: &Reader<'_>) {

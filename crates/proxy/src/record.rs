@@ -242,7 +242,11 @@ impl Record {
     pub(crate) fn client_left(&mut self) {
         let cut = self.app.lifecycle.phase() == Phase::Cutting;
         if self.status == 0 {
-            self.status = if cut { SHUT_DOWN } else { CLIENT_CLOSED_REQUEST };
+            self.status = if cut {
+                SHUT_DOWN
+            } else {
+                CLIENT_CLOSED_REQUEST
+            };
         }
         self.upstream_ended();
         if self.failure.is_some() {
@@ -403,7 +407,13 @@ mod tests {
     fn only_a_plain_id_is_taken_over() {
         let plain = |id: &[u8]| is_plain(&HeaderValue::from_bytes(id).unwrap());
         assert!(plain(b"4a5e-1") && plain(b"req_{a=b}/\"c\"") && plain(&[b'x'; MAX_ID]));
-        for id in [&b""[..], b"a b", b"a\tb", b"caf\xc3\xa9", &[b'x'; MAX_ID + 1]] {
+        for id in [
+            &b""[..],
+            b"a b",
+            b"a\tb",
+            b"caf\xc3\xa9",
+            &[b'x'; MAX_ID + 1],
+        ] {
             assert!(!plain(id), "{id:?}");
         }
     }

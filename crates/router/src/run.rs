@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use control::router_config::SessionStore;
 use proxy::access_log::LogWriter;
 use proxy::auth::Auth;
+use proxy::lifecycle::Phase;
 use proxy::metrics::Metrics;
 use proxy::sticky::Sessions;
 use proxy::tls::{Certificate, CertificateFiles, Tls};
@@ -161,26 +162,24 @@ async fn bind(flag: &str, port: u16, loopback: bool) -> anyhow::Result<TcpListen
 /// Lets requests under way end. A second signal ends the process at once.
 pub(crate) async fn wind_down(app: &App, limit: Duration, signals: &mut Signals) -> ExitCode {
     tracing::info!("draining: no longer ready, waiting up to {limit:?} for requests under way");
-    let left = tokio::select! {
-        left = app.lifecycle.drain(limit) => Some(left),
+    let drained = tokio::select! {
+        drained = app.lifecycle.drain(limit) => Some(drained),
         () = signals.next() => None,
     };
-    ended(left, limit)
-}
-
-/// Says how a drain ended: with so many requests left, or by a signal.
-fn ended(left: Option<usize>, limit: Duration) -> ExitCode {
-    let why = match left {
-        Some(0) => {
+    let why = match drained {
+        Some(true) => {
             tracing::info!("drained");
             return ExitCode::SUCCESS;
         }
-        Some(left) => format!(
-            "Drain timeout exceeded after {}s: {left} requests still inflight, force-closing",
-            limit.as_secs()
+        Some(false) => format!(
+            "Drain timeout exceeded after {}s: {} requests still inflight, force-closing",
+            limit.as_secs_f64(),
+            app.metrics.active.get()
         ),
         None => "second signal: ending at once".to_owned(),
     };
+    // What is cut from here on is the router's doing, and says so.
+    app.lifecycle.advance(Phase::Cutting);
     tracing::warn!("{why}");
     ExitCode::FAILURE
 }

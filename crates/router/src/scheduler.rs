@@ -5,8 +5,9 @@ use anyhow::Context;
 use control::router_config::{AuthConfig, ConfigError, SessionStore};
 use control::{Problem, RouterConfig, Severity};
 use proxy::doctor::StartWarning;
-use routing::schedule::{Scheduler, SchedulerConfig};
+use routing::schedule::{Scheduler, SchedulerConfig, Warning};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the routerConfiguration says.
 #[derive(Debug)]
@@ -93,21 +94,18 @@ impl Checked {
 
 /// Checks the configuration for `validate`.
 pub(crate) fn check(path: &Path) -> Checked {
-    let problem = |message: String, severity| Problem {
-        file: path.display().to_string().into(),
-        line: None,
-        field: "scheduler".to_owned(),
-        message,
-        severity,
-    };
+    let file: Arc<str> = path.display().to_string().into();
     let config = match RouterConfig::load(path) {
         Ok(config) => config,
         Err(error) => {
             let findings = match error {
                 ConfigError::Unmarshal(problems) => problems.0,
                 error @ ConfigError::Read { .. } => vec![Problem {
+                    file,
+                    line: None,
                     field: String::new(),
-                    ..problem(error.to_string(), Severity::Error)
+                    message: error.to_string(),
+                    severity: Severity::Error,
                 }],
             };
             return Checked {
@@ -116,13 +114,21 @@ pub(crate) fn check(path: &Path) -> Checked {
             };
         }
     };
-    let mut findings = config.warnings;
+    let problem = |path: &str, message: String, severity| Problem {
+        file: Arc::clone(&file),
+        line: config.line_of(path),
+        field: path.to_owned(),
+        message,
+        severity,
+    };
+    let mut findings = config.warnings.clone();
     match SchedulerConfig::from_value(&config.scheduler) {
         Ok((_, warnings)) => {
-            let warning = |w: &_| problem(ToString::to_string(w), Severity::Warning);
+            let warning = |w: &Warning| problem(&w.path, w.to_string(), Severity::Warning);
             findings.extend(warnings.iter().map(warning));
         }
         Err(error) => findings.push(problem(
+            error.path(),
             format!("failed to Load Scheduler: {error}"),
             Severity::Error,
         )),

@@ -170,7 +170,9 @@ fn j1_error_names_the_filter_that_dropped_the_last_pod() {
         all_busy.to_string(),
         r#"pods have all been filtered out by "least-request""#
     );
-    let no_adapter = plan(&scheduler, &server(vec![waiting(0, 0)]), "", 0)
+    let without = waiting(0, 0);
+    without.load.set_models(vec!["base".into()]);
+    let no_adapter = plan(&scheduler, &server(vec![without]), "", 0)
         .0
         .expect_err("no pod");
     assert_eq!(

@@ -203,8 +203,17 @@ fn j1_random_is_uniform_over_0_to_100_and_over_pods() {
 #[test]
 fn j1_lora_affinity_keeps_pods_that_list_the_model() {
     let pods = vec![pod(0), pod(1), pod(2)];
+    pods[0].load.set_models(vec![]);
     pods[1].load.set_models(vec!["base".into(), "m".into()]);
     pods[2].load.set_models(vec!["base".into(), "m2".into()]);
     let (_, seen) = plan(&scheduler(&["lora-affinity"], &[]), &server(pods), "", 0);
     assert_eq!(seen.totals.into_keys().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn j1_lora_affinity_lets_a_pod_pass_whose_models_were_never_read() {
+    let pods = vec![pod(0), pod(1)];
+    pods[1].load.set_models(vec!["base".into()]);
+    let (_, seen) = plan(&scheduler(&["lora-affinity"], &[]), &server(pods), "", 0);
+    assert_eq!(seen.totals.into_keys().collect::<Vec<_>>(), [0]);
 }

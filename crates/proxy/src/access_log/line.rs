@@ -278,7 +278,12 @@ mod tests {
 
     #[test]
     fn ordinary_values_are_written_as_they_are() {
-        for value in ["Qwen/Qwen2.5-7B-Instruct", "/v1/models/a%20b", "modèle", "a\\b:c"] {
+        for value in [
+            "Qwen/Qwen2.5-7B-Instruct",
+            "/v1/models/a%20b",
+            "modèle",
+            "a\\b:c",
+        ] {
             assert_eq!(Plain(value).to_string(), value);
         }
         let message = "request processing failed: default/m:p0: cannot connect: Connection refused (os error 111)";

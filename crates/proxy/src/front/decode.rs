@@ -219,7 +219,13 @@ mod tests {
         let (a, b) = TEXT.split_at(10);
         for parts in [
             vec![frame(a), frame(b)],
-            vec![skipped.clone(), frame(a), skipped.clone(), frame(b), skipped],
+            vec![
+                skipped.clone(),
+                frame(a),
+                skipped.clone(),
+                frame(b),
+                skipped,
+            ],
         ] {
             let body = Bytes::from(parts.concat());
             assert_eq!(Coding::Zstd.decode(&body, TEXT.len()).unwrap(), TEXT);
@@ -231,7 +237,11 @@ mod tests {
     #[test]
     fn a_limit_beyond_all_memory_is_not_set_aside() {
         for (coding, body) in packed() {
-            assert_eq!(coding.decode(&body, usize::MAX).unwrap(), TEXT, "{coding:?}");
+            assert_eq!(
+                coding.decode(&body, usize::MAX).unwrap(),
+                TEXT,
+                "{coding:?}"
+            );
         }
     }
 

@@ -49,7 +49,11 @@ pub(super) fn for_pod(mut headers: HeaderMap, uri: &Uri) -> HeaderMap {
     // 9113, section 8.3.1). Who sends none (HTTP/1.0) gets the pod's own when it is asked.
     if let Some(host) = uri
         .authority()
-        .map(|a| a.as_str().rsplit_once('@').map_or(a.as_str(), |(_, host)| host))
+        .map(|a| {
+            a.as_str()
+                .rsplit_once('@')
+                .map_or(a.as_str(), |(_, host)| host)
+        })
         .and_then(|host| HeaderValue::from_str(host).ok())
     {
         headers.insert(HOST, host);

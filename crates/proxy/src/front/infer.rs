@@ -70,10 +70,12 @@ impl Passed {
     fn new(answer: Answer, hides_usage: bool, memo: Option<Memo>) -> Self {
         let headers = &answer.head.headers;
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |v| v.as_bytes());
-        let is_coded = headers
-            .get_all(CONTENT_ENCODING)
-            .iter()
-            .any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"));
+        let is_coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
+            !coding
+                .as_bytes()
+                .trim_ascii()
+                .eq_ignore_ascii_case(b"identity")
+        });
         let watch = match is_coded {
             true => Watch::Opaque,
             false => Watch::new(content_type, hides_usage),

@@ -188,14 +188,23 @@ mod tests {
     async fn a_connection_on_which_no_request_arrives_ends() {
         for sent in ["", "PRI * HTTP", "P", "POST /v1/x HTTP/1.1\r\nHost:"] {
             let scheduler = Scheduler::new(&SchedulerConfig::default());
-            let app = Arc::new(App::new(Settings::default(), scheduler, Metrics::new(), None));
+            let app = Arc::new(App::new(
+                Settings::default(),
+                scheduler,
+                Metrics::new(),
+                None,
+            ));
             let (mut client, server) = tokio::io::duplex(1024);
             client.write_all(sent.as_bytes()).await.unwrap();
             let begun = Instant::now();
             let served = connection(Arc::new(builder()), app, server, crate::front::serve);
             let ended = tokio::time::timeout(HEAD_TIMEOUT * 2, served).await;
             assert!(ended.is_ok(), "{sent:?} keeps the connection for ever");
-            assert_eq!(begun.elapsed().as_secs(), HEAD_TIMEOUT.as_secs(), "{sent:?}");
+            assert_eq!(
+                begun.elapsed().as_secs(),
+                HEAD_TIMEOUT.as_secs(),
+                "{sent:?}"
+            );
         }
     }
 }

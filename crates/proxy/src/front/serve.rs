@@ -28,9 +28,7 @@ pub async fn serve(
     let mut response = match path {
         "/healthz" => message(StatusCode::OK, "ok"),
         "/readyz" => ready(&app),
-        _ if is_read(&request) && Listing::of(path).is_some() => {
-            Box::pin(list(app, request)).await
-        }
+        _ if is_read(&request) && Listing::of(path).is_some() => Box::pin(list(app, request)).await,
         // Boxed: the server moves what it is given several times, and this is several kilobytes.
         _ if path.starts_with("/v1/") => Box::pin(infer(app, request)).await,
         _ => not_found(),

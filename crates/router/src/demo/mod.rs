@@ -45,6 +45,10 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
         .context("cannot start threads")?;
     runtime.block_on(async {
         let mut signals = Signals::listen()?;
+        if let Some(port) = options.port {
+            // Needed for the second pass only. Who chose one that is taken learns it now.
+            drop(stack::listen(port).await?);
+        }
         let mut page = Page::bind().await?;
         println!("watch it live: {}/\n", page.url());
         let played = tokio::select! {

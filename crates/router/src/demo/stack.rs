@@ -137,7 +137,7 @@ impl Stack {
 }
 
 /// Binds a port of loopback; 0 takes a free one.
-async fn listen(port: u16) -> anyhow::Result<TcpListener> {
+pub(super) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     front::listen(port, true).await.with_context(|| match port {
         0 => "cannot listen on loopback".to_owned(),
         _ => format!("cannot listen on port {port} (--port); leave it out to take a free one"),

@@ -69,8 +69,10 @@ async fn validate_strict_refuses_what_draws_a_warning() {
     ];
     let ended = run(PROGRAM, &args).await;
     assert_eq!(ended.code, Some(0), "{}", ended.out);
+    let at =
+        "router.yaml:4: scheduler.pluginConfig[0].args.blockSizeToHsh: Plugin prefix-cache has";
     assert!(
-        ended.out.contains("warning: ") && ended.out.contains("blockSizeToHsh"),
+        ended.out.contains("warning: ") && ended.out.contains(at),
         "{}",
         ended.out
     );
@@ -145,7 +147,8 @@ async fn validate_checks_the_weights() {
     )
     .await;
     assert_eq!(ended.code, Some(1));
-    let wanted = "failed to Load Scheduler: failed to Unmarshal Plugins: score plugin \"prefix-cache\" must set a weight \
+    let wanted = "router.yaml:9: scheduler.plugins.Score.enabled[0].weight: failed to Load Scheduler: \
+                  failed to Unmarshal Plugins: score plugin \"prefix-cache\" must set a weight \
                   greater than 0, got 0";
     assert!(ended.out.contains(wanted), "{}", ended.out);
 }
@@ -304,4 +307,17 @@ async fn flags_have_help_and_mistakes_are_named() {
         ended.out,
         format!("kthena-router {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[tokio::test]
+async fn demo_says_at_once_that_its_port_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for scenario in ["prefix", "pd", "sticky"] {
+        let args = ["demo", "--exit", "--scenario", scenario, "--port", &port];
+        let ended = run(PROGRAM, &args).await;
+        assert_eq!(ended.code, Some(1), "{}", ended.out);
+        assert!(ended.err.contains(&port), "{}", ended.err);
+        assert!(!ended.out.contains("simulated engines"), "{}", ended.out);
+    }
 }

@@ -347,3 +347,35 @@ async fn as_specified_a_pod_that_takes_no_connection_is_asked_first_again() {
     // From the second request on both pods hold the prompt: the test fails once in 500,000 runs.
     assert!(second_tries("").await > 1);
 }
+
+#[tokio::test]
+async fn an_answer_that_has_begun_on_a_kept_connection_is_not_asked_for_again() {
+    for begun in ["HTTP/1.1 2", "this is not HTTP\r\n\r\n"] {
+        let pod = Pod::start().await;
+        let router = calm(&pod).await;
+        assert_eq!(router.chat("x").await.status, 200);
+        pod.next(Script::raw(begun).then_fin());
+        // The engine may have computed it already.
+        let answer = router.chat("y").await;
+        assert_eq!((answer.status, pod.seen().len()), (503, 2), "{begun:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_has_refused_is_not_in_flight_while_the_next_one_works() {
+    let pods = Pod::several::<2>().await;
+    let router = setup().pods(&[&pods[0], &pods[1]]).start().await;
+    // The pod that serves is the first choice for the same prompt.
+    assert_eq!(router.chat("x").await.status, 200);
+    let first = usize::from(pods[0].seen().is_empty());
+    pods[first].answers(Script::json(503, UNAVAILABLE));
+    pods[1 - first].answers(Script::hang());
+    let mut client = router.connect().await;
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
+    client.request("POST", CHAT, &[], body).await;
+    pods[1 - first].request(1).await;
+    assert_eq!(pods[first].seen().len(), 2, "it was asked first");
+    let page = router.debug("pods").await;
+    let in_flight = |number: usize| page["pods"][number]["inFlight"].as_u64();
+    assert_eq!((in_flight(first), in_flight(1 - first)), (Some(0), Some(1)));
+}

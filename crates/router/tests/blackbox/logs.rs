@@ -152,13 +152,13 @@ async fn a_client_cannot_forge_fields_of_the_log_nor_fill_it() {
     let id = [("x-request-id", "a b backend_type=evil")];
     let forged = r#"{"model":"m selected_pod=evil"}"#;
     router.post_with(COMPLETIONS, &id, forged).await;
-    let line = masked(&router.out.has("backend_type=evil").await);
+    let line = masked(&router.out.has("evil").await);
+    // A parser that looks for `key=` anywhere finds none either; an id that is no word is replaced.
     assert!(
-        line.contains(
-            " model_name=m\\u{20}selected_pod=evil request_id=a\\u{20}b\\u{20}backend_type=evil "
-        ),
+        line.contains(" model_name=m\\u{20}selected_pod\\u{3d}evil request_id="),
         "{line}"
     );
+    assert!(!line.contains("backend_type"), "{line}");
     let long = "x".repeat(10_000);
     let id = [("x-request-id", long.as_str())];
     router.post_with(COMPLETIONS, &id, completion("x")).await;
@@ -228,4 +228,32 @@ async fn the_access_log_in_a_file_or_off() {
     router.terminate();
     assert_eq!(router.exit_code().await, Some(0));
     assert_eq!(router.out.lines().len(), 0);
+}
+
+#[tokio::test]
+async fn the_list_of_models_is_logged_and_counted_like_any_request() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    for (path, id, status) in [
+        ("/v1/models", "all", 200),
+        ("/v1/models/m", "one", 200),
+        ("/v1/models/none", "none", 404),
+    ] {
+        let mut client = router.connect().await;
+        client
+            .request("GET", path, &[("x-request-id", id)], "")
+            .await;
+        assert_eq!(client.answer().await.status, status);
+        let line = router.logged(id).await;
+        assert_eq!(
+            (&line["path"], &line["status_code"]),
+            (&path.into(), &status.into())
+        );
+        let origin = if status == 200 { "" } else { "router" };
+        assert_eq!(line["error_origin"].as_str().unwrap_or_default(), origin);
+    }
+    let metrics = router.metrics().await;
+    let labels = [("path", "/v1/models"), ("status_code", "200")];
+    assert_eq!(metrics.count("kthena_router_requests_total", &labels), 1.0);
+    assert_eq!(metrics.count("kthena_router_active_requests", &[]), 0.0);
 }

@@ -37,7 +37,13 @@ async fn a_target_in_absolute_form_becomes_a_path() {
         )
         .await;
     assert_eq!(client.answer().await.status, 200);
-    assert_eq!(pod.only().line, "POST /v1/embeddings?q=1 HTTP/1.1");
+    let seen = pod.only();
+    assert_eq!(seen.line, "POST /v1/embeddings?q=1 HTTP/1.1");
+    assert_eq!(
+        seen.headers.all("host"),
+        ["elsewhere:99"],
+        "not the header's"
+    );
 }
 
 #[tokio::test]
@@ -129,4 +135,21 @@ async fn nonsense_instead_of_a_request_is_400() {
     assert_eq!(client.answer().await.status, 400);
     client.closed().await;
     assert_eq!(router.get(router.port, "/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_of_http_1_0_without_a_host_reaches_the_pod_with_one() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    let body = completion("x");
+    let mut client = router.connect().await;
+    client
+        .send(format!(
+            "POST {CHAT} HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+    assert_eq!(client.answer().await.status, 200);
+    let wanted = format!("127.0.0.1:{}", pod.port());
+    assert_eq!(pod.only().headers.all("host"), [wanted]);
 }

@@ -1,7 +1,7 @@
 //! The way down: no longer ready, nothing cut short that can still end, and an end nevertheless.
 
 use crate::{CHAT, completion, setup, streamed};
-use e2e::{Client, End, Pod, Router, Script, Stream, event, until};
+use e2e::{Client, End, H2, Pod, Router, Script, Stream, event, until};
 
 /// A router with a stream under way.
 async fn busy(environment: &[(&str, &str)]) -> (Pod, Router, Client, Stream) {
@@ -76,6 +76,12 @@ async fn a_drain_ends_after_drain_timeout() {
         .has("Drain timeout exceeded after 1s: 1 requests still inflight, force-closing")
         .await;
     assert_eq!(client.rest().await.1, End::Cut);
+    let line = router.logged("last").await;
+    assert_eq!(
+        (&line["error"]["type"], &line["error_origin"]),
+        (&"shutdown".into(), &"router".into()),
+        "the client did not leave"
+    );
 }
 
 #[tokio::test]
@@ -86,5 +92,26 @@ async fn a_second_signal_ends_the_router_at_once() {
     router.terminate();
     assert_eq!(router.exit_code().await, Some(1));
     router.log.has("second signal").await;
+    assert_eq!(router.logged("last").await["error"]["type"], "shutdown");
     assert_eq!(client.rest().await.1, End::Cut);
+}
+
+#[tokio::test]
+async fn a_drain_counts_requests_and_not_connections() {
+    let pod = Pod::start().await;
+    pod.answers(Script::hang());
+    let setup = setup().pods(&[&pod]).env("DRAIN_TIMEOUT", "300ms");
+    let mut router = setup.start().await;
+    let client = std::sync::Arc::new(H2::connect(router.port).await);
+    for number in 1..=3 {
+        let client = std::sync::Arc::clone(&client);
+        tokio::spawn(async move { client.open(CHAT, &completion("x")).await });
+        pod.request(number).await;
+    }
+    router.terminate();
+    assert_eq!(router.exit_code().await, Some(1));
+    let said = "Drain timeout exceeded after 0.3s: 3 requests still inflight, force-closing";
+    router.log.has(said).await;
+    let cut = |line: &String| line.contains("\"status_code\":503") && line.contains("shutdown");
+    assert_eq!(router.out.lines().iter().filter(|l| cut(l)).count(), 3);
 }

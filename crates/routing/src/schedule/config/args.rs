@@ -39,7 +39,7 @@ impl<'a> Args<'a> {
                     "Plugin {} has no argument {key:?}, it is ignored{meant} It has {known}.",
                     plugin.name
                 );
-                warnings.push(WarningKind::UnknownArgument.with(text));
+                warnings.push(WarningKind::UnknownArgument.with(text).at(key));
             }
         }
         Self(value)

@@ -7,12 +7,23 @@ use std::fmt;
 pub struct Warning {
     /// What kind of thing.
     pub kind: WarningKind,
+    /// Where, from `scheduler` on, such as `scheduler.plugins.Score.enabled[0]`.
+    pub path: String,
     text: String,
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl Warning {
+    pub(in crate::schedule) fn at(self, path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..self
+        }
     }
 }
 
@@ -42,7 +53,11 @@ impl WarningKind {
     }
 
     pub(in crate::schedule) fn with(self, text: String) -> Warning {
-        Warning { kind: self, text }
+        Warning {
+            kind: self,
+            path: String::new(),
+            text,
+        }
     }
 }
 
@@ -54,6 +69,8 @@ pub enum ConfigError {
         "failed to Unmarshal Plugins: score plugin {plugin:?} must set a weight greater than 0, got {got}"
     )]
     Weight {
+        /// Where, from `scheduler` on.
+        path: String,
         /// The plugin's name as written.
         plugin: String,
         /// The weight as written; 0 when it is missing.
@@ -64,6 +81,8 @@ pub enum ConfigError {
         "failed to Unmarshal Plugins: the weight of score plugin {plugin:?} must be an integer, got {got}"
     )]
     WeightKind {
+        /// Where, from `scheduler` on.
+        path: String,
         /// The plugin's name as written.
         plugin: String,
         /// The weight as written.
@@ -74,6 +93,8 @@ pub enum ConfigError {
         "invalid least-latency plugin configuration: TTFTTPOTWeightFactor must be a finite value between 0 and 1, got {got}"
     )]
     LeastLatency {
+        /// Where, from `scheduler` on.
+        path: String,
         /// The value as written.
         got: String,
     },
@@ -87,4 +108,25 @@ pub enum ConfigError {
         /// The value as written.
         got: String,
     },
+}
+
+impl ConfigError {
+    /// Where, from `scheduler` on.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Weight { path, .. }
+            | Self::WeightKind { path, .. }
+            | Self::LeastLatency { path, .. }
+            | Self::Shape { path, .. } => path,
+        }
+    }
+
+    /// The same, of arguments that are at this place.
+    pub(super) fn within(mut self, args: &str) -> Self {
+        if let Self::LeastLatency { path, .. } = &mut self {
+            *path = format!("{args}.{path}");
+        }
+        self
+    }
 }

@@ -29,10 +29,11 @@ pub(super) fn scheduler(value: &Value) -> Result<(SchedulerConfig, Vec<Warning>)
 }
 
 fn plugin_config(list: &At<'_>, warnings: &mut Vec<Warning>) -> Result<PluginArgs, ConfigError> {
-    let mut written: Vec<(&Plugin, &Value)> = Vec::new();
+    let mut written: Vec<(&Plugin, At<'_>)> = Vec::new();
     for entry in list.elements()? {
-        let name = entry.member("name")?.text()?;
-        let args = entry.member("args")?.value;
+        let named = entry.member("name")?;
+        let name = named.text()?;
+        let args = entry.member("args")?;
         match PLUGINS.iter().find(|plugin| plugin.name == name) {
             Some(plugin) => {
                 written.retain(|(other, _)| other.name != name);
@@ -42,13 +43,25 @@ fn plugin_config(list: &At<'_>, warnings: &mut Vec<Warning>) -> Result<PluginArg
                 let text = format!(
                     "pluginConfig has arguments for {name}, which is no plugin; they are ignored."
                 );
-                warnings.push(WarningKind::UnknownPlugin.with(text));
+                warnings.push(WarningKind::UnknownPlugin.with(text).at(named.path));
             }
         }
     }
     let mut settings = PluginArgs::default();
-    for (plugin, args) in written.into_iter().filter(|(_, args)| !args.is_null()) {
-        (plugin.read)(plugin, args, &mut settings, warnings)?;
+    for (plugin, args) in written {
+        if args.value.is_null() {
+            continue;
+        }
+        let before = warnings.len();
+        let read = (plugin.read)(plugin, args.value, &mut settings, warnings);
+        for warning in warnings.iter_mut().skip(before) {
+            let name = std::mem::take(&mut warning.path);
+            warning.path = match name.as_str() {
+                "" => args.path.clone(),
+                name => format!("{}.{name}", args.path),
+            };
+        }
+        read.map_err(|error| error.within(&args.path))?;
     }
     Ok(settings)
 }
@@ -60,7 +73,7 @@ fn filters(
     let mut enabled: Vec<&Plugin> = Vec::new();
     for entry in list.elements()? {
         let name = entry.text()?;
-        if let Some(plugin) = known(name, Plugin::is_filter, warnings)
+        if let Some(plugin) = known(&entry, name, Plugin::is_filter, warnings)
             && enabled.iter().all(|other| other.name != name)
         {
             enabled.push(plugin);
@@ -72,9 +85,10 @@ fn filters(
 fn scores(list: &At<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<Weighted>, ConfigError> {
     let mut enabled: Vec<Weighted> = Vec::new();
     for entry in list.elements()? {
-        let name = entry.member("name")?.text()?;
-        let weight = weight(name, entry.member("weight")?.value)?;
-        let Some(plugin) = known(name, Plugin::is_score, warnings) else {
+        let named = entry.member("name")?;
+        let name = named.text()?;
+        let weight = weight(name, &entry.member("weight")?)?;
+        let Some(plugin) = known(&named, name, Plugin::is_score, warnings) else {
             continue;
         };
         match enabled.iter_mut().find(|other| other.plugin.name == name) {
@@ -85,30 +99,37 @@ fn scores(list: &At<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<Weighted>, C
     if enabled.len() > 1 && enabled.iter().any(|w| w.plugin.name == RANDOM) {
         enabled.retain(|w| w.plugin.name != RANDOM);
         let text = "Random plugin is configured along with other score plugins. It is removed, the others decide.";
-        warnings.push(WarningKind::RandomAmongOthers.with(text.into()));
+        warnings.push(
+            WarningKind::RandomAmongOthers
+                .with(text.into())
+                .at(&list.path),
+        );
     }
     Ok(enabled)
 }
 
-fn weight(plugin: &str, value: &Value) -> Result<NonZeroU64, ConfigError> {
-    let written = match value {
+fn weight(plugin: &str, at: &At<'_>) -> Result<NonZeroU64, ConfigError> {
+    let written = match at.value {
         Value::Null => Some(0),
         other => other.as_i64(),
     };
     let Some(written) = written else {
         return Err(ConfigError::WeightKind {
+            path: at.path.clone(),
             plugin: plugin.into(),
-            got: value.to_string(),
+            got: at.value.to_string(),
         });
     };
     let positive = u64::try_from(written).ok().and_then(NonZeroU64::new);
     positive.ok_or_else(|| ConfigError::Weight {
+        path: at.path.clone(),
         plugin: plugin.into(),
         got: written,
     })
 }
 
 fn known(
+    at: &At<'_>,
     name: &str,
     has_role: fn(&Plugin) -> bool,
     warnings: &mut Vec<Warning>,
@@ -117,7 +138,8 @@ fn known(
         .iter()
         .find(|plugin| plugin.name == name && has_role(plugin));
     if plugin.is_none() {
-        warnings.push(WarningKind::UnknownPlugin.with(format!("Failed to get plugin {name}.")));
+        let text = format!("Failed to get plugin {name}.");
+        warnings.push(WarningKind::UnknownPlugin.with(text).at(&at.path));
     }
     plugin
 }

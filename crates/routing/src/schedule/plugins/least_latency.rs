@@ -15,6 +15,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     read: |plugin, value, settings, warnings| {
         if !value.is_object() {
             return Err(ConfigError::LeastLatency {
+                path: FACTOR.into(),
                 got: written(value),
             });
         }
@@ -49,6 +50,7 @@ impl Default for LeastLatencyArgs {
 fn factor(value: &Value) -> Result<f64, ConfigError> {
     let factor = value.as_f64().filter(|factor| (0.0..=1.0).contains(factor));
     factor.ok_or_else(|| ConfigError::LeastLatency {
+        path: FACTOR.into(),
         got: written(value),
     })
 }
