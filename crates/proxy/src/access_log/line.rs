@@ -237,7 +237,7 @@ fn escaped(text: &str, f: &mut fmt::Formatter<'_>, is_unsafe: fn(char) -> bool) 
         return f.write_str(text);
     }
     text.chars().try_for_each(|c| match c {
-        '\n' | '\r' | '\t' | '"' => write!(f, "{}", c.escape_default()),
+        '\n' | '\r' | '\t' => write!(f, "{}", c.escape_default()),
         _ if is_unsafe(c) => write!(f, "{}", c.escape_unicode()),
         _ => f.write_char(c),
     })

@@ -210,7 +210,7 @@ fn parse_usage(text: &[u8]) -> Parsed {
     Parsed::Usage(Usage {
         prompt,
         completion,
-        total: total.unwrap_or(prompt + completion),
+        total: total.unwrap_or(prompt.saturating_add(completion)),
     })
 }
 
