@@ -53,7 +53,8 @@ struct State {
     /// `None`: the page is empty.
     gauges: Option<Gauges>,
     scrapes: usize,
-    models: Vec<String>,
+    /// `None`: the list never comes.
+    models: Option<Vec<String>>,
     usual: Script,
     next: VecDeque<Script>,
     seen: Vec<Seen>,
@@ -81,7 +82,7 @@ impl Pod {
         let state = Arc::new(Mutex::new(State {
             gauges: Some(Gauges::default()),
             scrapes: 0,
-            models: vec!["m".into()],
+            models: Some(vec!["m".into()]),
             usual: Script::json(200, chat_answer()),
             next: VecDeque::new(),
             seen: Vec::new(),
@@ -185,6 +186,11 @@ impl Pod {
         self.state().gauges = gauges;
     }
 
+    /// Its model list never comes from now on.
+    pub fn hides_models(&self) {
+        self.state().models = None;
+    }
+
     /// Refuses new connections from now on.
     pub fn refuse(&self) {
         self.accepting.abort();
@@ -212,6 +218,9 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
         let (body, whole) = wire.body(&mut framing(&headers, Framing::Done)).await;
         if !whole {
             return;
+        }
+        if is_list(&line) && state.lock().unwrap().models.is_none() {
+            return hung_up(&mut wire).await;
         }
         if let Some(page) = page(&line, &state) {
             // Closed each time, so that inference requests have connections of their own.
@@ -259,13 +268,18 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
     }
 }
 
+fn is_list(line: &str) -> bool {
+    line.starts_with("GET /v1/models ")
+}
+
 /// The pages that the router reads on its own.
 fn page(line: &str, state: &Mutex<State>) -> Option<String> {
     let mut state = state.lock().unwrap();
-    if line.starts_with("GET /v1/models ") {
+    if is_list(line) {
         let models: Vec<_> = state
             .models
             .iter()
+            .flatten()
             .map(|id| serde_json::json!({"id": id, "object": "model"}))
             .collect();
         return Some(serde_json::json!({"object": "list", "data": models}).to_string());

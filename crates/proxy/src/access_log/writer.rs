@@ -37,7 +37,7 @@ struct Waiting {
 }
 
 impl LogWriter {
-    /// Opens the output and starts the thread. `lost` counts dropped lines.
+    /// Opens the output and starts the thread. `lost` counts lines that were dropped, and those that could not be written.
     ///
     /// # Errors
     /// When the file cannot be opened or the thread cannot be started.
@@ -50,10 +50,10 @@ impl LogWriter {
             }
         };
         let shared = Arc::<Shared>::default();
-        let theirs = Arc::clone(&shared);
+        let (theirs, unwritten) = (Arc::clone(&shared), lost.clone());
         let thread = std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || theirs.drain(sink))?;
+            .spawn(move || theirs.drain(sink, &unwritten))?;
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -88,8 +88,9 @@ impl Drop for LogWriter {
 }
 
 impl Shared {
-    fn drain(&self, mut sink: Box<dyn Write + Send>) {
+    fn drain(&self, mut sink: Box<dyn Write + Send>, lost: &Counter) {
         let mut batch = String::new();
+        let mut failing = false;
         loop {
             let mut waiting = self.waiting.lock();
             self.filled
@@ -102,7 +103,19 @@ impl Shared {
             let last = waiting.closed;
             drop(waiting);
             // A log that cannot be written must not stop the router; the next line may succeed again.
-            let _ = sink.write_all(batch.as_bytes()).and_then(|()| sink.flush());
+            match sink.write_all(batch.as_bytes()).and_then(|()| sink.flush()) {
+                Ok(()) => {
+                    if !batch.is_empty() && std::mem::take(&mut failing) {
+                        tracing::info!("the access log can be written again");
+                    }
+                }
+                Err(error) => {
+                    lost.inc_by(memchr::memchr_iter(b'\n', batch.as_bytes()).count() as u64);
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!("cannot write the access log, its lines are lost: {error}");
+                    }
+                }
+            }
             batch.clear();
             if last {
                 return;
@@ -130,6 +143,18 @@ mod tests {
             std::fs::read_to_string(&path).unwrap(),
             format!("before\n{want}")
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let lost = Counter::default();
+        let writer = LogWriter::start(&Output::File("/dev/full".into()), lost.clone()).unwrap();
+        for n in 0..7 {
+            writer.line(|text| text.push_str(&format!("{n}\n")));
+        }
+        drop(writer);
+        assert_eq!(lost.get(), 7);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Content codings of request bodies: decoded for scheduling only.
 
+use super::zstd::Frames;
 use crate::error::Refusal;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::io::{self, Read};
 
 /// A content coding that the router can look into.
@@ -58,11 +57,14 @@ impl Coding {
                 read_all(flate2::bufread::ZlibDecoder::new(input), limit)
             }
             Self::Deflate => read_all(flate2::bufread::DeflateDecoder::new(input), limit),
-            Self::Zstd => read_all(ZstdFrames::new(input), limit),
+            Self::Zstd => read_all(Frames::new(input, limit), limit),
         };
         match result {
             Ok(Decoded::Whole(bytes)) => Ok(bytes.into()),
             Ok(Decoded::TooLong) => Err(Refusal::TooLarge { limit }),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(Refusal::TooLarge { limit })
+            }
             Err(error) => Err(Refusal::BadCoding {
                 coding: self.name(),
                 why: error.to_string(),
@@ -73,58 +75,6 @@ impl Coding {
 
 /// Room that is set aside at once at most, in bytes: the default limit. Where more is allowed, a buffer grows.
 pub(super) const SET_ASIDE: usize = 32 << 20;
-
-/// Bytes before the content of a zstd frame that is to be skipped: its magic number and length.
-const SKIPPED_HEADER: usize = 8;
-
-/// A zstd body: one frame after the other, among them some that are to be skipped (RFC 8878, section 3.1).
-struct ZstdFrames<'a> {
-    rest: &'a [u8],
-    frame: Option<StreamingDecoder<&'a [u8], FrameDecoder>>,
-    begun: bool,
-}
-
-impl<'a> ZstdFrames<'a> {
-    fn new(rest: &'a [u8]) -> Self {
-        Self {
-            rest,
-            frame: None,
-            begun: false,
-        }
-    }
-}
-
-impl Read for ZstdFrames<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(mut frame) = self.frame.take() {
-                let count = frame.read(out)?;
-                if count > 0 || out.is_empty() {
-                    self.frame = Some(frame);
-                    return Ok(count);
-                }
-                self.rest = frame.into_inner();
-            }
-            // A body without any frame is none; behind a frame there may be nothing.
-            if self.begun && self.rest.is_empty() {
-                return Ok(0);
-            }
-            self.begun = true;
-            match StreamingDecoder::new(self.rest) {
-                Ok(frame) => self.frame = Some(frame),
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    let length = usize::try_from(length).unwrap_or(usize::MAX);
-                    let rest = self.rest.get(SKIPPED_HEADER.saturating_add(length)..);
-                    self.rest = rest.ok_or(io::ErrorKind::UnexpectedEof)?;
-                }
-                Err(error) => return Err(io::Error::other(error)),
-            }
-        }
-    }
-}
 
 /// RFC 1950: method 8, and the header's check bits.
 fn is_zlib(input: &[u8]) -> bool {

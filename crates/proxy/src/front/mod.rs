@@ -13,6 +13,7 @@ mod models;
 mod observe;
 mod read;
 mod serve;
+mod zstd;
 
 pub use body::ClientBody;
 pub(crate) use infer::{authorized, decoded, parse};

@@ -149,7 +149,7 @@ impl Metrics {
         );
         r.register(
             "access_log_lost_lines",
-            "Lines dropped because the log fell behind",
+            "Lines dropped because the log fell behind or could not be written",
             self.access_log_lost.clone(),
         );
         r.register(

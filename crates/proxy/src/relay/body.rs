@@ -6,9 +6,11 @@ use crate::pd::Companion;
 use crate::record::Record;
 use crate::upstream::{BodyError, UpstreamBody};
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::response;
 use http_body::{Body, Frame, SizeHint};
 use routing::fleet::InFlight;
+use routing::request::Api;
 use routing::schedule::Memo;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -26,6 +28,10 @@ pub(crate) struct RelayBody {
     /// Whether bytes pass one to one, so that the upstream's length is the client's.
     exact: bool,
     ended: bool,
+    /// The connection's end is the body's end, so that the last event alone tells a whole stream from a cut one.
+    unframed: bool,
+    /// The last event is missing, and the client is still to be told.
+    unfinished: bool,
     /// Why the pod's body broke off, until the client is told.
     broken: Option<BodyError>,
     success: bool,
@@ -44,6 +50,12 @@ impl RelayBody {
         record: Record,
     ) -> (response::Parts, Self) {
         let exact = !watch.hides();
+        let framings = [CONTENT_LENGTH, TRANSFER_ENCODING];
+        let unframed = !framings
+            .iter()
+            .any(|name| answer.head.headers.contains_key(name))
+            && matches!(watch, Watch::Events(_))
+            && !matches!(record.api, Api::Other(_));
         let mut body = Self {
             first: answer.first,
             upstream: answer.body,
@@ -51,6 +63,8 @@ impl RelayBody {
             last: None,
             exact,
             ended: false,
+            unframed,
+            unfinished: false,
             broken: None,
             success: answer.head.status.is_success(),
             memo,
@@ -78,7 +92,11 @@ impl RelayBody {
             self.record
                 .broke_off("the engine reported an error, or aborted, inside its response".into());
         }
-        let served = self.success && !facts.gave_up;
+        self.unfinished = self.unframed && self.success && !facts.complete && !facts.gave_up;
+        if self.unfinished {
+            self.record.broke_off(broken(&BodyError::Unfinished));
+        }
+        let served = self.success && !facts.gave_up && !self.unfinished;
         let (app, model) = (&self.record.app, self.record.model_label());
         if let (Some(memo), Some(in_flight), true) = (&self.memo, &self.in_flight, served) {
             app.served(memo, in_flight.pod().id, model);
@@ -92,6 +110,14 @@ impl RelayBody {
         self.record.upstream_ended();
     }
 
+    /// The error ends the client's connection at once. What was passed on before may still be in the server's buffer: a
+    /// pause lets it be written.
+    fn break_off<T>(&mut self, error: BodyError, cx: &mut Context<'_>) -> Poll<T> {
+        self.broken = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(error) = self.broken.take() {
             return Poll::Ready(Some(Err(error)));
@@ -102,7 +128,13 @@ impl RelayBody {
         loop {
             let piece = match self.first.take() {
                 Some(first) => first,
-                None if self.ended => return Poll::Ready(self.last.take().map(Ok)),
+                None if self.ended => {
+                    let last = self.last.take();
+                    if last.is_some() || !std::mem::take(&mut self.unfinished) {
+                        return Poll::Ready(last.map(Ok));
+                    }
+                    return self.break_off(BodyError::Unfinished, cx);
+                }
                 None => match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
                     None => {
                         self.settle();
@@ -113,11 +145,7 @@ impl RelayBody {
                         self.in_flight = None;
                         self.companion = None;
                         self.record.broke_off(broken(&error));
-                        // The error ends the client's connection at once. What was passed on before may still be in
-                        // the server's buffer: a pause lets it be written.
-                        self.broken = Some(error);
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
+                        return self.break_off(error, cx);
                     }
                     // Trailers end here: their announcement is hop-by-hop and was not passed on.
                     Some(Ok(frame)) => match frame.into_data() {
@@ -149,7 +177,11 @@ impl Body for RelayBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended && self.first.is_none() && self.last.is_none() && self.broken.is_none()
+        self.ended
+            && self.first.is_none()
+            && self.last.is_none()
+            && self.broken.is_none()
+            && !self.unfinished
     }
 
     fn size_hint(&self) -> SizeHint {

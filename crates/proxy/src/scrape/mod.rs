@@ -1,6 +1,8 @@
-//! Reads every pod's `/metrics` and `/v1/models`, each pod on its own, every interval.
+//! Reads every pod's `/metrics` and `/v1/models`, each page on its own, every interval.
 
+mod get;
 mod latency;
+mod list;
 mod page;
 mod pod;
 mod run;

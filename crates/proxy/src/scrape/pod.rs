@@ -1,59 +1,31 @@
-//! The scrapes of one pod.
+//! The scrapes of one pod's metrics.
 
+use super::get::{Get, stale_after};
 use super::latency::Latency;
 use super::{Page, Sample};
 use crate::app::App;
-use crate::upstream::{Head, Payload, PodPool, UpstreamBody};
-use bytes::Bytes;
-use http::header::{HOST, HeaderValue, USER_AGENT};
-use http::{HeaderMap, Method, Response, StatusCode, Uri};
-use http_body_util::BodyExt;
 use routing::fleet::{Gauges, Pod};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Longest scrape, as in the original.
-const SCRAPE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A reading older than this many intervals is no longer believed.
-const STALE_AFTER: u32 = 10;
 /// Longest page, in bytes; a real one has 50 to 100 KiB.
 const MAX_PAGE: usize = 16 << 20;
-/// Longest model list, in bytes.
-const MAX_LIST: usize = 1 << 20;
 
 /// What is kept about one pod from scrape to scrape.
 pub(super) struct PodScraper {
     app: Arc<App>,
     pod: Arc<Pod>,
-    metrics: Head,
-    models: Head,
+    page: Get,
     ttft: Latency,
     tpot: Latency,
     failing: bool,
 }
 
 impl PodScraper {
-    pub(super) fn new(app: Arc<App>, pod: Arc<Pod>) -> Self {
-        let head = |path| {
-            let mut headers = HeaderMap::new();
-            if let Ok(host) = HeaderValue::from_str(&pod.endpoint.to_string()) {
-                headers.insert(HOST, host);
-            }
-            headers.insert(
-                USER_AGENT,
-                HeaderValue::from_static(concat!("kthena-router/", env!("CARGO_PKG_VERSION"))),
-            );
-            Head {
-                method: Method::GET,
-                uri: Uri::from_static(path),
-                headers,
-            }
-        };
+    pub(super) fn new(app: &Arc<App>, pod: &Arc<Pod>) -> Self {
         Self {
-            metrics: head("/metrics"),
-            models: head("/v1/models"),
-            app,
-            pod,
+            page: Get::new(app, pod, "/metrics"),
+            app: Arc::clone(app),
+            pod: Arc::clone(pod),
             ttft: Latency::default(),
             tpot: Latency::default(),
             failing: false,
@@ -62,13 +34,7 @@ impl PodScraper {
 
     /// One scrape, and what follows from it.
     pub(super) async fn scrape(&mut self) {
-        let stale = self.app.settings.scrape_interval * STALE_AFTER;
-        // Not longer than a reading may live, so that a pod whose page hangs becomes unknown in time.
-        let limit = SCRAPE_TIMEOUT.min(stale);
-        match tokio::time::timeout(limit, self.read())
-            .await
-            .unwrap_or_else(|_| Err("timed out".into()))
-        {
+        match self.read().await {
             Ok(gauges) => {
                 self.pod.load.publish(&gauges, self.app.uptime_ms());
                 if std::mem::take(&mut self.failing) {
@@ -82,7 +48,8 @@ impl PodScraper {
                     .load
                     .scraped_at_ms()
                     .map(|at| self.app.uptime_ms().saturating_sub(at));
-                if age.is_none_or(|age| u128::from(age) >= stale.as_millis()) {
+                let stale = stale_after(&self.app).as_millis();
+                if age.is_none_or(|age| u128::from(age) >= stale) {
                     self.pod.load.expire();
                 }
                 if !std::mem::replace(&mut self.failing, true) {
@@ -93,18 +60,11 @@ impl PodScraper {
     }
 
     async fn read(&mut self) -> Result<Gauges, String> {
-        let pool = self.app.upstreams.pool(&self.pod);
         let mut page = Page::new(self.pod.engine);
-        each_piece(get(&pool, &self.metrics).await?, MAX_PAGE, |piece| {
-            page.push(piece)
-        })
-        .await?;
+        self.page.read(MAX_PAGE, |piece| page.push(piece)).await?;
         let sample = page
             .finish()
             .ok_or("the page holds none of the engine's metrics")?;
-        if let Ok(names) = models(&pool, &self.models).await {
-            self.pod.load.set_models(names);
-        }
         Ok(self.gauges(&sample))
     }
 
@@ -122,51 +82,4 @@ impl PodScraper {
             tpot: self.tpot.update(sample.tpot) as f32,
         }
     }
-}
-
-async fn get(pool: &Arc<PodPool>, head: &Head) -> Result<UpstreamBody, String> {
-    let response: Response<UpstreamBody> = pool
-        .send(head, &Payload::default(), None)
-        .await
-        .map_err(|e| e.to_string())?;
-    match response.status() {
-        StatusCode::OK => Ok(response.into_body()),
-        other => Err(format!("{} answered {other}", head.uri)),
-    }
-}
-
-async fn each_piece(
-    mut body: UpstreamBody,
-    limit: usize,
-    mut take: impl FnMut(&Bytes),
-) -> Result<(), String> {
-    let mut size = 0;
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(|e| e.to_string())?.into_data() {
-            size += data.len();
-            if size > limit {
-                return Err(format!("longer than {limit} bytes"));
-            }
-            take(&data);
-        }
-    }
-    Ok(())
-}
-
-async fn models(pool: &Arc<PodPool>, head: &Head) -> Result<Vec<Box<str>>, String> {
-    #[derive(serde::Deserialize)]
-    struct List {
-        data: Vec<Model>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Model {
-        id: Box<str>,
-    }
-    let mut text = Vec::new();
-    each_piece(get(pool, head).await?, MAX_LIST, |piece| {
-        text.extend_from_slice(piece)
-    })
-    .await?;
-    let list: List = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
-    Ok(list.data.into_iter().map(|m| m.id).collect())
 }

@@ -45,6 +45,9 @@ pub enum BodyError {
     /// The connection failed, or ended before the announced end of the body.
     #[error("the pod broke off its response")]
     Broken(#[from] hyper::Error),
+    /// The connection, whose end was to be the body's end, ended before the event that ends a stream.
+    #[error("the pod closed its connection before the last event of its stream")]
+    Unfinished,
     /// The connection is gone without a word.
     #[error("the connection to the pod is gone")]
     Gone,

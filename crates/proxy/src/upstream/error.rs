@@ -13,6 +13,8 @@ pub enum Stage {
     FirstByte,
     /// `trafficPolicy.timeout` passed before the response head.
     Timeout,
+    /// The pod switched to another protocol, which no request asks for.
+    Switched,
     /// The answer to a prefill was not what it must be.
     Prefill,
 }
@@ -55,6 +57,7 @@ impl fmt::Display for SendError {
             Stage::Head => "connection closed before the response",
             Stage::FirstByte => "connection closed before the first byte of the response body",
             Stage::Timeout => "no response headers within the timeout",
+            Stage::Switched => "101 Switching Protocols, though no switch was asked for",
             Stage::Prefill => "no usable answer to the prefill",
         })?;
         let mut cause = self.cause.as_deref().map(|c| c as &dyn std::error::Error);

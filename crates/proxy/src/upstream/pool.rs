@@ -3,7 +3,7 @@
 use super::conn::Conn;
 use super::{Payload, SendError, Stage, UpstreamBody};
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use parking_lot::Mutex;
 use routing::fleet::{Endpoint, Pod};
 use std::sync::Arc;
@@ -71,6 +71,9 @@ impl PodPool {
             }
             other => other?,
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(SendError::bare(Stage::Switched));
+        }
         Ok(response.map(|incoming| UpstreamBody::new(incoming, conn, Arc::clone(self))))
     }
 

@@ -91,6 +91,32 @@ async fn a_small_body_that_stands_for_a_huge_one_is_refused() {
 }
 
 #[tokio::test]
+async fn no_limit_and_no_announced_length_is_an_allocation() {
+    let pod = Pod::start().await;
+    let router = setup()
+        .pods(&[&pod])
+        .env("MAX_REQUEST_BODY_BYTES", "9223372036854775807")
+        .start()
+        .await;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(completion("x").as_bytes()).unwrap();
+    let headers = [("content-encoding", "gzip")];
+    let packed = encoder.finish().unwrap();
+    assert_eq!(router.post_with(CHAT, &headers, &packed).await.status, 200);
+    let mut client = router.connect().await;
+    client
+        .send(format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: r\r\nX-Request-Id: long\r\nContent-Length: 1000000000000000\r\n\r\n"
+        ))
+        .await;
+    // More than the router reads at once, so that it has to put pieces together.
+    client.send(vec![b' '; 2 << 20]).await;
+    drop(client);
+    router.logged("long").await;
+    assert_eq!(router.chat("y").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_body_of_many_mebibytes_passes_under_the_default_limit() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;

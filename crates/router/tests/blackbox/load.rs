@@ -126,3 +126,27 @@ async fn j1_requests_in_flight_count_at_once_without_any_page() {
         assert_eq!(client.answer().await.status, 200);
     }
 }
+
+#[tokio::test]
+async fn j1_a_model_list_that_never_comes_spoils_no_figures() {
+    let [slow, other] = Pod::several().await;
+    slow.hides_models();
+    slow.preset(Some(Gauges {
+        waiting: 50,
+        ..Gauges::default()
+    }));
+    let setup = setup().pods(&[&slow, &other]).config(&all_plugins());
+    let router = setup.start().await;
+    let first = |found: Vec<Value>| found[0]["filteredBy"].clone();
+    assert_eq!(first(candidates(&router).await), "least-request");
+    // Longer than a reading may live: the figures stay fresh.
+    slow.scraped(25).await;
+    assert_eq!(first(candidates(&router).await), "least-request");
+    slow.shows(Some(Gauges::default())).await;
+    assert_eq!(first(candidates(&router).await), Value::Null);
+    let failures = router.metrics().await;
+    assert_eq!(
+        failures.count("kthena_router_scrape_failures_total", &[]),
+        0.0
+    );
+}

@@ -257,3 +257,19 @@ async fn the_list_of_models_is_logged_and_counted_like_any_request() {
     assert_eq!(metrics.count("kthena_router_requests_total", &labels), 1.0);
     assert_eq!(metrics.count("kthena_router_active_requests", &[]), 0.0);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_access_log_that_cannot_be_written_says_so() {
+    let pod = Pod::start().await;
+    let setup = setup().pods(&[&pod]).env("ACCESS_LOG_OUTPUT", "/dev/full");
+    let router = setup.start().await;
+    router.chat("x").await;
+    router.log.has("cannot write the access log").await;
+    until("the lost line is counted", async || {
+        let metrics = router.metrics().await;
+        let lost = metrics.count("kthena_router_access_log_lost_lines_total", &[]);
+        (lost >= 1.0).then_some(())
+    })
+    .await;
+}

@@ -87,6 +87,23 @@ async fn an_interim_response_of_a_pod_is_not_its_answer() {
 }
 
 #[tokio::test]
+async fn a_switch_of_protocols_that_nobody_asked_for_is_no_answer() {
+    let [odd, good] = Pod::several().await;
+    let switch =
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    odd.answers(Script::raw(switch));
+    let router = setup().pods(&[&odd]).start().await;
+    let refused = router.chat("x").await.error();
+    assert_eq!((refused.0, refused.1.as_str()), (503, "proxy"));
+    router.log.has("101 Switching Protocols").await;
+    assert_eq!(router.scores("prefix-cache", "x").await, [Some(0)]);
+    router.set_pods(&[&odd, &good]).await;
+    for _ in 0..8 {
+        assert_eq!(router.chat("x").await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_chunked_answer_stays_whole_however_its_chunks_are_cut() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;

@@ -237,3 +237,44 @@ async fn bytes_that_came_just_before_a_break_reach_the_client() {
         (200, "{\"half\":", End::Cut)
     );
 }
+
+#[tokio::test]
+async fn d5_a_stream_that_ends_with_its_connection_needs_its_last_event() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let cut = "data: {\"choices\":[{\"delta\":{\"conte";
+    let done = "data: [DONE]\n\n";
+    for (last, end, score) in [
+        (String::new(), End::Cut, 0),
+        (cut.to_owned(), End::Cut, 0),
+        (event("b") + done, End::Whole, 100),
+    ] {
+        let pod = Pod::start().await;
+        let body = event("a") + &last;
+        pod.answers(Script::raw(format!("{head}{body}")).then_fin());
+        let router = setup().pods(&[&pod]).start().await;
+        let id = [("x-request-id", "e")];
+        let answer = router.post_with(CHAT, &id, streamed("x")).await;
+        assert_eq!((answer.text(), answer.end), (body, end));
+        let failed = router.logged("e").await["error"]["type"] == "proxy";
+        assert_eq!(failed, end == End::Cut, "{last}");
+        assert_eq!(router.scores("prefix-cache", "x").await, [Some(score)]);
+    }
+}
+
+#[tokio::test]
+async fn d5_error_events_of_every_form_record_nothing() {
+    for last in [
+        "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"x\",\"param\":null}\n\n",
+        "event: error\ndata: out of memory\n\n",
+        "data: {\"object\":\"error\",\"message\":\"x\",\"code\":500}\n\n",
+    ] {
+        let pod = Pod::start().await;
+        pod.next(Script::events(&[&event("a"), last]));
+        let router = setup().pods(&[&pod]).start().await;
+        let id = [("x-request-id", "e")];
+        let answer = router.post_with(CHAT, &id, streamed("x")).await;
+        assert_eq!((answer.text(), answer.end), (event("a") + last, End::Whole));
+        assert_eq!(router.logged("e").await["error"]["type"], "proxy", "{last}");
+        assert_eq!(router.scores("prefix-cache", "x").await, [Some(0)]);
+    }
+}
