@@ -75,6 +75,7 @@ impl Environment {
             scrape_interval: self.scrape_interval,
             head_hold: self.head_hold,
             shows_pod: self.shows_pod,
+            ..Settings::default()
         }
     }
 }

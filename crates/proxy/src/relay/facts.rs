@@ -17,6 +17,9 @@ pub struct Usage {
     pub completion: u64,
     /// `total_tokens`.
     pub total: u64,
+    /// Prompt tokens that the engine found in its cache: `cached_tokens` of `prompt_tokens_details` or
+    /// `input_tokens_details`; `None` where it says nothing.
+    pub cached: Option<u64>,
 }
 
 /// What is known of a response so far.
@@ -71,7 +74,9 @@ impl Facts {
         let mut from = 0;
         while let Some(at) = USAGE.find(&text[from..]) {
             from += at + USAGE.needle().len();
-            if let Some(usage) = value_after_key(text, from).and_then(parse_usage) {
+            if let Some(mut usage) = value_after_key(text, from).and_then(parse_usage) {
+                // A stream may report more than once, not everything each time.
+                usage.cached = usage.cached.or(self.usage.and_then(|before| before.cached));
                 self.usage = Some(usage);
             }
         }
@@ -170,6 +175,13 @@ fn parse_usage(text: &[u8]) -> Option<Usage> {
         completion_tokens: Option<u64>,
         #[serde(default)]
         total_tokens: Option<u64>,
+        #[serde(alias = "input_tokens_details", default)]
+        prompt_tokens_details: Option<Details>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Details {
+        #[serde(default)]
+        cached_tokens: Option<u64>,
     }
     if text.first() != Some(&b'{') {
         return None;
@@ -184,6 +196,7 @@ fn parse_usage(text: &[u8]) -> Option<Usage> {
         prompt,
         completion,
         total: wire.total_tokens.unwrap_or(prompt + completion),
+        cached: wire.prompt_tokens_details.and_then(|d| d.cached_tokens),
     })
 }
 
@@ -232,7 +245,8 @@ mod tests {
             Some(Usage {
                 prompt: 9,
                 completion: 3,
-                total: 12
+                total: 12,
+                cached: None
             })
         );
         let responses = event(
@@ -244,7 +258,8 @@ mod tests {
                 Some(Usage {
                     prompt: 4,
                     completion: 5,
-                    total: 9
+                    total: 9,
+                    cached: None
                 }),
                 false
             )

@@ -13,6 +13,7 @@ mod errors;
 mod failover;
 mod forwarding;
 mod http2;
+mod insight;
 mod limits;
 mod load;
 mod logs;
