@@ -392,7 +392,7 @@ impl Record {
             pinned: self.trail.is_pinned(),
             status: self.status,
             ttft_ms: self.trail.first_byte().map(since_start),
-            prompt_tokens: usage.map(|usage| usage.prompt),
+            prompt_tokens: usage.map(|usage| usage.whole_prompt),
             cached_tokens: usage.and_then(|usage| usage.cached),
             candidates,
         });

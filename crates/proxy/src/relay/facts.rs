@@ -18,8 +18,10 @@ pub struct Usage {
     /// `total_tokens`.
     pub total: u64,
     /// Prompt tokens that the engine found in its cache: `cached_tokens` of `prompt_tokens_details` or
-    /// `input_tokens_details`; `None` where it says nothing.
+    /// `input_tokens_details`, or `cache_read_input_tokens`; `None` where it says nothing.
     pub cached: Option<u64>,
+    /// Prompt tokens in all: `prompt`, and in the Messages API those of the cache, which it counts apart.
+    pub whole_prompt: u64,
 }
 
 /// What is known of a response so far.
@@ -177,6 +179,10 @@ fn parse_usage(text: &[u8]) -> Option<Usage> {
         total_tokens: Option<u64>,
         #[serde(alias = "input_tokens_details", default)]
         prompt_tokens_details: Option<Details>,
+        #[serde(default)]
+        cache_read_input_tokens: Option<u64>,
+        #[serde(default)]
+        cache_creation_input_tokens: Option<u64>,
     }
     #[derive(serde::Deserialize)]
     struct Details {
@@ -192,11 +198,19 @@ fn parse_usage(text: &[u8]) -> Option<Usage> {
         wire.prompt_tokens.unwrap_or(0),
         wire.completion_tokens.unwrap_or(0),
     );
+    let read = wire.cache_read_input_tokens;
+    let apart = read
+        .unwrap_or(0)
+        .saturating_add(wire.cache_creation_input_tokens.unwrap_or(0));
     Some(Usage {
         prompt,
         completion,
         total: wire.total_tokens.unwrap_or(prompt + completion),
-        cached: wire.prompt_tokens_details.and_then(|d| d.cached_tokens),
+        cached: wire
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens)
+            .or(read),
+        whole_prompt: prompt.saturating_add(apart),
     })
 }
 
@@ -246,7 +260,8 @@ mod tests {
                 prompt: 9,
                 completion: 3,
                 total: 12,
-                cached: None
+                cached: None,
+                whole_prompt: 9
             })
         );
         let responses = event(
@@ -259,7 +274,8 @@ mod tests {
                     prompt: 4,
                     completion: 5,
                     total: 9,
-                    cached: None
+                    cached: None,
+                    whole_prompt: 4
                 }),
                 false
             )

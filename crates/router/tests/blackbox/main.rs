@@ -7,6 +7,7 @@ mod cluster;
 mod cluster_tls;
 mod commands;
 mod debug;
+mod decision_header;
 mod disconnect;
 mod doctor;
 mod errors;
