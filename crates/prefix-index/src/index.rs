@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) pods: HashMap<PodId, Lru>,
     pub(crate) tree: Tree,
     pub(crate) entries: usize,
+    /// Entries that were dropped because a pod's list was full, of pods that are gone, too.
+    pub(crate) evicted: u64,
 }
 
 impl PrefixIndex {
@@ -51,6 +53,7 @@ impl PrefixIndex {
             pods: HashMap::new(),
             tree: Tree::new(),
             entries: 0,
+            evicted: 0,
         };
         Self {
             capacity: capacity_per_pod.min(MAX_ENTRIES),
@@ -131,6 +134,7 @@ impl State {
             pods,
             tree,
             entries,
+            evicted,
         } = self;
         if hashes.is_empty() || !pods.contains_key(&pod) {
             return Recorded::default();
@@ -173,7 +177,9 @@ impl State {
         *entries += recorded.added;
         let surplus = lru.blocks.saturating_sub(capacity);
         recorded.evicted = evict(tree, lru, pod, surplus);
+        lru.evicted += recorded.evicted as u64;
         *entries -= recorded.evicted;
+        *evicted += recorded.evicted as u64;
         recorded
     }
 

@@ -34,4 +34,5 @@ mod tree;
 
 pub use chain::{Chain, Hashes};
 pub use index::{PrefixIndex, Recorded};
+pub use inspect::{Occupancy, SharedPrefix};
 pub use pod::PodId;

@@ -20,6 +20,8 @@ pub(crate) struct Lru {
     free: u32,
     /// Blocks that the pod holds, in all its runs.
     pub(crate) blocks: usize,
+    /// Blocks that were dropped because the list was full.
+    pub(crate) evicted: u64,
 }
 
 impl Lru {
@@ -30,6 +32,7 @@ impl Lru {
             oldest: NIL,
             free: NIL,
             blocks: 0,
+            evicted: 0,
         }
     }
 

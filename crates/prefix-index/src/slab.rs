@@ -46,6 +46,12 @@ impl<T: Default> Slab<T> {
         std::mem::take(&mut self[number])
     }
 
+    /// What is in a place, if there is such a place.
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        let chunk = self.chunks.get(number as usize / CHUNK)?;
+        chunk.get(number as usize % CHUNK)
+    }
+
     /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.places() - self.free.len()
@@ -56,7 +62,8 @@ impl<T: Default> Slab<T> {
         (0..).zip(self.chunks.iter().flatten())
     }
 
-    fn places(&self) -> usize {
+    /// Number of places, used and free.
+    pub(crate) fn places(&self) -> usize {
         self.chunks
             .last()
             .map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())

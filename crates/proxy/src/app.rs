@@ -3,6 +3,7 @@
 use crate::access_log::{Format, LogWriter};
 use crate::auth::Auth;
 use crate::doctor::StartWarning;
+use crate::insight::{DecisionHeader, Insight};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, ModelLabel, Text};
 use crate::sticky::Sessions;
@@ -30,6 +31,10 @@ pub struct Settings {
     pub shows_pod: bool,
     /// How long a pod that did not take a connection is asked after the others; zero never does that.
     pub failed_pod_backoff: Duration,
+    /// Which responses tell why their pod was chosen, in `x-kthena-decision`.
+    pub decision_header: DecisionHeader,
+    /// Whether the debug pages show how prompts begin.
+    pub shows_prompts: bool,
 }
 
 impl Default for Settings {
@@ -40,6 +45,8 @@ impl Default for Settings {
             head_hold: None,
             shows_pod: false,
             failed_pod_backoff: Duration::ZERO,
+            decision_header: DecisionHeader::Never,
+            shows_prompts: false,
         }
     }
 }
@@ -65,6 +72,8 @@ pub struct App {
     pub warnings: Vec<StartWarning>,
     /// Starting, serving, draining.
     pub lifecycle: Lifecycle,
+    /// What the router knows of its decisions.
+    pub(crate) insight: Insight,
     fleet: ArcSwap<Fleet>,
     pub(crate) fleet_changed: Notify,
     started: Instant,
@@ -89,6 +98,7 @@ impl App {
             auth: None,
             warnings: Vec::new(),
             lifecycle: Lifecycle::default(),
+            insight: Insight::default(),
             fleet: ArcSwap::default(),
             fleet_changed: Notify::new(),
             started: Instant::now(),
@@ -168,9 +178,15 @@ impl App {
         wanted.then_some(move |pod: &Pod| pod.load.is_behind(now))
     }
 
+    /// Time since the start.
+    #[must_use]
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// Milliseconds since the start, for ages.
     #[must_use]
     pub fn uptime_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX)
     }
 }

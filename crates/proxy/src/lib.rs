@@ -12,6 +12,7 @@ pub mod doctor;
 mod error;
 mod forward;
 pub mod front;
+mod insight;
 pub mod lifecycle;
 pub mod metrics;
 mod pd;
@@ -26,3 +27,4 @@ pub mod upstream;
 
 pub use app::{App, Settings};
 pub use error::Refusal;
+pub use insight::DecisionHeader;

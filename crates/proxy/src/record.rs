@@ -3,14 +3,17 @@
 use crate::access_log::{Entry, Failure, Timings};
 use crate::app::App;
 use crate::error::Refusal;
+use crate::insight::{Decision, Trail};
 use crate::lifecycle::Phase;
 use crate::metrics::{
     Binding, DurationLabels, ModelLabel, Raised, RequestLabels, Status, Text, TokenLabels,
     UpstreamLabels,
 };
+use crate::relay::Usage;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Version};
 use routing::fleet::Pod;
+use routing::prompt::Prompt;
 use routing::request::Api;
 use routing::route::Routed;
 use std::sync::{Arc, LazyLock};
@@ -29,6 +32,7 @@ const SHUT_DOWN: u16 = 503;
 pub(crate) struct Record {
     pub(crate) app: Arc<App>,
     pub(crate) api: Api,
+    pub(crate) trail: Trail,
     started: Instant,
     timestamp: jiff::Timestamp,
     method: http::Method,
@@ -65,9 +69,11 @@ impl Record {
             parts.headers.insert(X_REQUEST_ID, id.clone());
             id
         });
+        let told = app.settings.decision_header.wanted(&mut parts.headers);
         Self {
             _active: Raised::new(app.metrics.active.clone()),
             api,
+            trail: Trail::new(told),
             started: Instant::now(),
             timestamp: jiff::Timestamp::now(),
             method: parts.method.clone(),
@@ -121,6 +127,22 @@ impl Record {
             .get_or_create(&label)
             .clone();
         self.downstream_gauge = Some(Raised::new(gauge));
+    }
+
+    /// The request has found its server: it may be one of those that are looked at closely.
+    pub(crate) fn sample(&mut self, prompt: &Prompt<'_>) {
+        // 136 years of seconds.
+        let second = self.app.uptime().as_secs() as u32;
+        self.trail.sampled = self.app.insight.sampler.admits(second);
+        if self.trail.sampled {
+            self.app.insight.prompts.keep(&self.model_label, prompt);
+        }
+    }
+
+    /// Why the pod that was asked last was chosen, if the client is to be told.
+    pub(crate) fn told(&self) -> Option<HeaderValue> {
+        let pod = self.pod.as_ref()?;
+        self.trail.told(pod, self.prefill.as_deref(), self.attempts)
     }
 
     /// The scheduler has chosen; from here on a pod is asked.
@@ -210,8 +232,10 @@ impl Record {
         self.upstream_gauge = None;
     }
 
-    pub(crate) fn output_tokens(&mut self, tokens: u64) {
-        self.output_tokens = tokens;
+    /// What the engine reports of tokens.
+    pub(crate) fn reported(&mut self, usage: Option<Usage>) {
+        self.output_tokens = usage.map_or(0, |usage| usage.completion);
+        self.trail.reported(usage);
     }
 
     /// The response failed after its head was sent.
@@ -348,6 +372,35 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Leaves the decision for the debug pages, if the request is one of those that are looked at closely.
+    fn leave_decision(&self) {
+        let (true, Some(pod)) = (self.trail.sampled, &self.pod) else {
+            return;
+        };
+        let (chosen, candidates) = self.trail.candidates(pod);
+        let server = self.binding.as_ref().map(|b| b.backend_name.as_str());
+        let since_start = |at: Instant| (at - self.started).as_secs_f64() * 1e3;
+        let usage = self.trail.usage();
+        self.app.insight.decisions.push(Decision {
+            at: self.timestamp.as_millisecond() as f64 / 1e3,
+            request_id: self.request_id.to_str().unwrap_or_default().to_owned(),
+            model: self.model_label.as_str().to_owned(),
+            model_server: server.unwrap_or_default().to_owned(),
+            pod: chosen,
+            prefill_pod: self.prefill.as_ref().map(|pod| pod.name.clone()),
+            hashed_blocks: self.trail.predicted().hashed,
+            attempts: self.attempts,
+            pinned: self.trail.is_pinned(),
+            status: self.status,
+            ttft_ms: self.trail.first_byte().map(since_start),
+            prompt_tokens: usage.map(|usage| usage.whole_prompt),
+            cached_tokens: usage.and_then(|usage| usage.cached),
+            candidates,
+        });
+    }
+}
+
 impl Drop for Record {
     fn drop(&mut self) {
         if self.status == 0 {
@@ -355,6 +408,7 @@ impl Drop for Record {
         }
         self.upstream_ended();
         self.count();
+        self.leave_decision();
         self.log();
     }
 }

@@ -16,13 +16,15 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Sweeps of connections between two of sessions, which cost more and hurry less.
 const SESSIONS_EVERY: u64 = 60;
 
-/// Closes idle connections that engines have closed, and drops sessions that have expired, for ever.
+/// Closes idle connections that engines have closed, notes what prefix look-ups found so far, and drops sessions that have
+/// expired, for ever.
 pub async fn sweep(app: Arc<App>) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for turn in 1u64.. {
         ticks.tick().await;
         app.upstreams.sweep();
+        app.insight.windows.note(app.uptime());
         if turn.is_multiple_of(SESSIONS_EVERY) {
             app.sessions.sweep();
         }

@@ -58,44 +58,50 @@ macro_rules! recorded {
 
 #[test]
 fn every_byte_passes_and_usage_is_seen() {
-    let usage = |prompt, completion, total| {
+    let usage = |prompt, completion, total, cached, whole_prompt| {
         Some(Usage {
             prompt,
             completion,
             total,
+            cached,
+            whole_prompt,
         })
     };
     let cases: [(&str, &[u8], Option<Usage>); 7] = [
         (
             "chat stream",
             recorded!("chat-4-stream-usage.response"),
-            usage(55, 8, 63),
+            usage(55, 8, 63, Some(32), 55),
         ),
         (
             "continuous usage",
             recorded!("completions-5-stream-continuous-usage.response"),
-            usage(47, 8, 55),
+            usage(47, 8, 55, Some(32), 47),
         ),
         (
             "responses stream",
             recorded!("responses-3-stream.response"),
-            usage(51, 4, 55),
+            usage(51, 4, 55, Some(32), 51),
         ),
         (
             "messages stream",
             recorded!("messages-3-stream.response"),
-            usage(19, 4, 23),
+            usage(19, 4, 23, Some(32), 51),
         ),
         (
             "keep-alive comments",
             recorded!("stream-sse-keep-alive-comments-while-queued.response"),
-            usage(11, 2, 13),
+            usage(11, 2, 13, None, 11),
         ),
-        ("chat", recorded!("chat-1-first.response"), usage(55, 8, 63)),
+        (
+            "chat",
+            recorded!("chat-1-first.response"),
+            usage(55, 8, 63, Some(0), 55),
+        ),
         (
             "responses",
             recorded!("responses-1.response"),
-            usage(32, 8, 40),
+            usage(32, 8, 40, Some(0), 32),
         ),
     ];
     for (name, bytes, want) in cases {

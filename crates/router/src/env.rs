@@ -86,6 +86,7 @@ impl Environment {
             head_hold: self.head_hold,
             shows_pod: self.shows_pod,
             failed_pod_backoff: self.failed_pod_backoff,
+            ..Settings::default()
         }
     }
 }

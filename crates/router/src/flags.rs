@@ -2,6 +2,7 @@
 
 use crate::absent::Absent;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use proxy::{DecisionHeader, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,12 +94,49 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) insight: InsightFlags,
+    #[command(flatten)]
     pub(crate) webhook: WebhookFlags,
     /// Verbosity of the log: 0 to 2 usual, 4 and above each plugin's scores for each request.
     #[arg(short = 'v', long = "v", default_value_t = 0, value_name = "N")]
     pub(crate) verbosity: u8,
     #[command(flatten)]
     pub(crate) absent: Absent,
+}
+
+/// What the router tells of its decisions.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InsightFlags {
+    /// Which responses tell why their pod was chosen, in `x-kthena-decision`; on-request: those to requests with
+    /// `x-kthena-explain: 1`.
+    #[arg(long, value_enum, default_value_t = DecisionHeaderFlag::Never, value_name = "WHEN")]
+    pub(crate) decision_header: DecisionHeaderFlag,
+    /// Show the first 80 characters of shared prompts at /debug/prefix-cache.
+    #[arg(long)]
+    pub(crate) debug_show_prompts: bool,
+}
+
+/// Which responses carry `x-kthena-decision`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecisionHeaderFlag {
+    /// None.
+    Never,
+    /// Those to requests that ask for it.
+    OnRequest,
+    /// All of requests that were scheduled.
+    Always,
+}
+
+impl InsightFlags {
+    /// Puts the flags into the settings.
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        settings.shows_prompts = self.debug_show_prompts;
+        settings.decision_header = match self.decision_header {
+            DecisionHeaderFlag::Never => DecisionHeader::Never,
+            DecisionHeaderFlag::OnRequest => DecisionHeader::OnRequest,
+            DecisionHeaderFlag::Always => DecisionHeader::Always,
+        };
+    }
 }
 
 /// Flags of the admission webhook, which is served with --config-source=kubernetes only.

@@ -73,7 +73,9 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
             Some((*format, writer))
         }
     };
-    let mut app = App::new(environment.settings(), scheduler, metrics, log).with_warnings(warnings);
+    let mut settings = environment.settings();
+    flags.insight.apply(&mut settings);
+    let mut app = App::new(settings, scheduler, metrics, log).with_warnings(warnings);
     if let SessionStore::Redis { address } = &session_store {
         let sessions = Sessions::in_redis(address, &environment.redis).await;
         app = app.with_sessions(sessions.map_err(anyhow::Error::msg)?);

@@ -1,9 +1,12 @@
 //! The debug listener: what the router knows, and what it would do.
 
+mod decisions;
 mod doctor;
 mod dump;
 mod explain;
 mod page;
+mod prefix_cache;
+mod prompts;
 mod router;
 
 use crate::app::App;
@@ -38,12 +41,19 @@ pub async fn serve(
 async fn read(app: &Arc<App>, path: &str) -> Response<ClientBody> {
     match path {
         "/" => page::answer(),
-        "/debug/router" => json(StatusCode::OK, router::answer(app).to_string().into()),
+        "/debug/router" => shown(&router::answer(app)),
+        "/debug/decisions" => shown(&decisions::answer(app)),
+        "/debug/prefix-cache" => shown(&prefix_cache::answer(app).await),
+        "/debug/prompts" => shown(&prompts::answer(app).await),
         _ => match path.strip_prefix("/debug/config_dump/") {
             Some(rest) => dumped(dump::answer(app, rest)),
             None => not_found(),
         },
     }
+}
+
+fn shown(body: &Value) -> Response<ClientBody> {
+    json(StatusCode::OK, body.to_string().into())
 }
 
 fn dumped(answer: Option<Result<Value, &'static str>>) -> Response<ClientBody> {

@@ -10,6 +10,7 @@ use super::{ClientBody, read_body};
 use crate::app::App;
 use crate::error::Refusal;
 use crate::forward::Answer;
+use crate::insight::X_DECISION;
 use crate::record::Record;
 use crate::relay::{RelayBody, Watch};
 use crate::sticky::Session;
@@ -48,13 +49,20 @@ pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response
             {
                 answer.head.headers.insert(X_BACKEND_POD, name);
             }
+            if let Some(told) = record.told() {
+                answer.head.headers.insert(X_DECISION, told);
+            }
             record.responding(answer.head.status.as_u16());
             let (head, body) = RelayBody::new(answer, watch, memo, record);
             response(head, body)
         }
         Err(refusal) => {
             record.refused(&refusal);
-            refusal.response(api).map(ClientBody::from)
+            let mut response = refusal.response(api).map(ClientBody::from);
+            if let Some(told) = record.told() {
+                response.headers_mut().insert(X_DECISION, told);
+            }
+            response
         }
     }
 }
@@ -120,6 +128,7 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
     if routed.server.pods().is_empty() {
         return Err(Refusal::NoPods(routed.server.name.clone()));
     }
+    record.sample(&request.prompt);
     let key_parts = KeyParts {
         headers: &parts.headers,
         query: parts.uri.query(),

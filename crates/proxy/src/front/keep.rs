@@ -58,9 +58,10 @@ pub(super) struct Chosen<P> {
 pub(super) fn choose<W: Way>(
     way: &W,
     session: Option<&Session<'_>>,
-    record: &Record,
+    record: &mut Record,
 ) -> Result<Chosen<W::Plan>, ScheduleError> {
-    let mut watcher = Watcher::new(&record.app.metrics, record.model_label());
+    let app = Arc::clone(&record.app);
+    let mut watcher = Watcher::new(&app, record);
     let bound = session.and_then(|session| way.pinned(session, &mut watcher));
     let chosen = match bound {
         Some(plan) => Ok(Chosen { plan, pinned: true }),
@@ -69,7 +70,10 @@ pub(super) fn choose<W: Way>(
             pinned: false,
         }),
     };
-    watcher.finish();
+    let seen = watcher.finish();
+    if let Ok(chosen) = &chosen {
+        record.trail.decided(seen, chosen.pinned);
+    }
     chosen
 }
 
@@ -115,13 +119,17 @@ pub(super) async fn keep<W: Way>(
 }
 
 /// A plan over what has not failed, if the policy allows another attempt.
-fn elsewhere<W: Way>(way: &W, failed: &W::Plan, record: &Record) -> Option<W::Plan> {
+fn elsewhere<W: Way>(way: &W, failed: &W::Plan, record: &mut Record) -> Option<W::Plan> {
     if cap(&way.server().policy) <= 1 {
         return None;
     }
-    let mut watcher = Watcher::new(&record.app.metrics, record.model_label());
+    let app = Arc::clone(&record.app);
+    let mut watcher = Watcher::new(&app, record);
     let plan = way.plan(Some(failed), &mut watcher);
-    watcher.finish();
+    let seen = watcher.finish();
+    if plan.is_ok() {
+        record.trail.decided(seen, false);
+    }
     plan.ok()
 }
 

@@ -86,8 +86,7 @@ impl RelayBody {
         self.ended = true;
         let (rest, facts) = self.watch.finish();
         self.last = Some(rest).filter(|r| !r.is_empty());
-        self.record
-            .output_tokens(facts.usage.map_or(0, |u| u.completion));
+        self.record.reported(facts.usage);
         if facts.gave_up {
             self.record
                 .broke_off("the engine reported an error, or aborted, inside its response".into());
@@ -154,6 +153,9 @@ impl RelayBody {
                     },
                 },
             };
+            if matches!(self.watch, Watch::Events(_)) {
+                self.record.trail.streams();
+            }
             let visible = self.watch.push(piece);
             if self.upstream.is_end_stream() {
                 self.settle();

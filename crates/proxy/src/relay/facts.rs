@@ -17,6 +17,11 @@ pub struct Usage {
     pub completion: u64,
     /// `total_tokens`.
     pub total: u64,
+    /// Prompt tokens that the engine found in its cache: `cached_tokens` of `prompt_tokens_details` or
+    /// `input_tokens_details`, or `cache_read_input_tokens`; `None` where it says nothing.
+    pub cached: Option<u64>,
+    /// Prompt tokens in all: `prompt`, and in the Messages API those of the cache, which it counts apart.
+    pub whole_prompt: u64,
 }
 
 /// What is known of a response so far.
@@ -75,7 +80,11 @@ impl Facts {
         let mut open = text.len();
         for at in USAGE.find_iter(text) {
             match value_after_key(text, at + USAGE.needle().len()).map(parse_usage) {
-                Some(Parsed::Usage(usage)) => self.usage = Some(usage),
+                Some(Parsed::Usage(mut usage)) => {
+                    // A stream may report more than once, not everything each time.
+                    usage.cached = usage.cached.or(self.usage.and_then(|before| before.cached));
+                    self.usage = Some(usage);
+                }
                 Some(Parsed::Cut) => open = open.min(at),
                 Some(Parsed::Other) | None => {}
             }
@@ -184,6 +193,17 @@ fn parse_usage(text: &[u8]) -> Parsed {
         completion_tokens: Option<u64>,
         #[serde(default)]
         total_tokens: Option<u64>,
+        #[serde(alias = "input_tokens_details", default)]
+        prompt_tokens_details: Option<Details>,
+        #[serde(default)]
+        cache_read_input_tokens: Option<u64>,
+        #[serde(default)]
+        cache_creation_input_tokens: Option<u64>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Details {
+        #[serde(default)]
+        cached_tokens: Option<u64>,
     }
     match text.first() {
         None => return Parsed::Cut,
@@ -207,10 +227,19 @@ fn parse_usage(text: &[u8]) -> Parsed {
     }
     let [prompt, completion, total] = counts;
     let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let read = wire.cache_read_input_tokens;
+    let apart = read
+        .unwrap_or(0)
+        .saturating_add(wire.cache_creation_input_tokens.unwrap_or(0));
     Parsed::Usage(Usage {
         prompt,
         completion,
         total: total.unwrap_or(prompt.saturating_add(completion)),
+        cached: wire
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens)
+            .or(read),
+        whole_prompt: prompt.saturating_add(apart),
     })
 }
 
@@ -259,7 +288,9 @@ mod tests {
             Some(Usage {
                 prompt: 9,
                 completion: 3,
-                total: 12
+                total: 12,
+                cached: None,
+                whole_prompt: 9
             })
         );
         let responses = event(
@@ -271,7 +302,9 @@ mod tests {
                 Some(Usage {
                     prompt: 4,
                     completion: 5,
-                    total: 9
+                    total: 9,
+                    cached: None,
+                    whole_prompt: 4
                 }),
                 false
             )

@@ -27,7 +27,7 @@ pub use plugin::{Arg, FilterPlugin, Matches, Memo, Plugin, ScorePlugin, Verdict}
 pub use plugins::{LeastLatencyArgs, LeastRequestArgs, PLUGINS, PrefixCacheArgs};
 pub use prefix_index::{Hashes, Recorded};
 pub use row::{Row, Rows};
-pub use scheduler::Scheduler;
+pub use scheduler::{PrefixCacheInside, Scheduler};
 pub use score::{Score, Total};
 
 use crate::prompt::Prompt;

@@ -1,7 +1,7 @@
 //! What a plugin is.
 
-use super::{Ask, ConfigError, PluginArgs, Row, Score, Warning};
-use prefix_index::{Hashes, PodId, Recorded};
+use super::{Ask, ConfigError, PluginArgs, PrefixCacheArgs, Row, Score, Warning};
+use prefix_index::{Hashes, PodId, PrefixIndex, Recorded};
 use serde_json::Value;
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -47,6 +47,11 @@ pub trait ScorePlugin: Debug + Send + Sync {
     /// Number of entries that the plugin keeps for all pods together.
     fn entries(&self) -> usize {
         0
+    }
+
+    /// What prefix-cache keeps, for those who look inside; the other plugins have none of it.
+    fn prefix_cache(&self) -> Option<(&PrefixCacheArgs, &PrefixIndex)> {
+        None
     }
 }
 

@@ -3,11 +3,11 @@
 use super::config::SchedulerConfig;
 use super::row::picture;
 use super::{
-    Ask, FilterPlugin, MAX_ATTEMPTS, Memo, Observer, Plan, Row, Rows, ScheduleError, Score,
-    ScorePlugin, Total, Verdict, rank,
+    Ask, FilterPlugin, MAX_ATTEMPTS, Memo, Observer, Plan, PrefixCacheArgs, Row, Rows,
+    ScheduleError, Score, ScorePlugin, Total, Verdict, rank,
 };
 use crate::fleet::{ModelServer, Pod};
-use prefix_index::{PodId, Recorded};
+use prefix_index::{PodId, PrefixIndex, Recorded};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -23,6 +23,17 @@ pub struct Scheduler {
 struct Weighing {
     plugin: Box<dyn ScorePlugin>,
     weight: u64,
+}
+
+/// The prefix-cache plugin as it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct PrefixCacheInside<'a> {
+    /// Its arguments.
+    pub args: &'a PrefixCacheArgs,
+    /// What a point of its score counts.
+    pub weight: u64,
+    /// What it has recorded.
+    pub index: &'a PrefixIndex,
 }
 
 impl Scheduler {
@@ -188,6 +199,19 @@ impl Scheduler {
     /// Names and weights of the Score plugins.
     pub fn scores(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.scores.iter().map(|s| (s.plugin.name(), s.weight))
+    }
+
+    /// The prefix-cache plugin, if it scores; for those who look inside.
+    #[must_use]
+    pub fn prefix_cache(&self) -> Option<PrefixCacheInside<'_>> {
+        self.scores.iter().find_map(|weighing| {
+            let (args, index) = weighing.plugin.prefix_cache()?;
+            Some(PrefixCacheInside {
+                args,
+                weight: weighing.weight,
+                index,
+            })
+        })
     }
 
     /// Number of block hashes that are recorded for all pods together.

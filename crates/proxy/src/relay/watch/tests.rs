@@ -2,6 +2,14 @@ use super::*;
 use crate::relay::Usage;
 use proptest::prelude::*;
 
+/// What [`USAGE`] says.
+const USED: Usage = Usage {
+    prompt: 9,
+    completion: 3,
+    total: 12,
+    cached: None,
+    whole_prompt: 9,
+};
 const USAGE: &str =
     r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}"#;
 
@@ -146,7 +154,7 @@ proptest! {
         let (out, facts) = run(&cut(all.as_bytes(), &cuts), hide);
         let want = if hide { format!("{seen}{done}{last}") } else { all.clone() };
         prop_assert_eq!(String::from_utf8(out).unwrap(), want);
-        prop_assert_eq!(facts.usage, Some(Usage { prompt: 9, completion: 3, total: 12 }));
+        prop_assert_eq!(facts.usage, Some(USED));
         prop_assert!(!facts.gave_up);
     }
 }

@@ -177,4 +177,8 @@ impl ScorePlugin for PrefixCache {
     fn entries(&self) -> usize {
         self.index.len()
     }
+
+    fn prefix_cache(&self) -> Option<(&PrefixCacheArgs, &PrefixIndex)> {
+        Some((&self.args, &self.index))
+    }
 }

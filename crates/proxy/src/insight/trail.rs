@@ -1,0 +1,97 @@
+//! What one request leaves behind besides its access log line.
+
+use super::passes::{Passes, Place, Predicted, Seen};
+use super::{Candidate, header};
+use crate::relay::Usage;
+use http::HeaderValue;
+use prefix_index::PodId;
+use routing::fleet::Pod;
+use std::time::Instant;
+
+/// Part of a request's record. Without a sample or a wish to be told, it allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    /// Kept for the debug pages.
+    pub(crate) sampled: bool,
+    /// Told to the client.
+    told: bool,
+    pinned: bool,
+    passes: Passes,
+    predicted: Predicted,
+    first_byte: Option<Instant>,
+    usage: Option<Usage>,
+}
+
+impl Trail {
+    /// The trail of a request whose client is to be `told`.
+    pub(crate) fn new(told: bool) -> Self {
+        Self {
+            told,
+            ..Self::default()
+        }
+    }
+
+    /// Whether every score is wanted.
+    pub(crate) fn is_close(&self) -> bool {
+        self.sampled || self.told
+    }
+
+    /// The request was scheduled, perhaps anew. `pinned`: by its session.
+    pub(crate) fn decided(&mut self, seen: Seen, pinned: bool) {
+        self.pinned = pinned;
+        self.passes = seen.passes.unwrap_or_default();
+        self.predicted = seen.predicted;
+    }
+
+    /// Bytes of a stream are here.
+    pub(crate) fn streams(&mut self) {
+        if self.sampled && self.first_byte.is_none() {
+            self.first_byte = Some(Instant::now());
+        }
+    }
+
+    /// The engine has reported.
+    pub(crate) fn reported(&mut self, usage: Option<Usage>) {
+        self.usage = usage;
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
+    pub(crate) fn predicted(&self) -> &Predicted {
+        &self.predicted
+    }
+
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        self.usage.as_ref()
+    }
+
+    pub(crate) fn first_byte(&self) -> Option<Instant> {
+        self.first_byte
+    }
+
+    pub(super) fn place(&self, pod: PodId) -> Option<Place<'_>> {
+        self.passes.of(pod)
+    }
+
+    /// The pod as a candidate, and the best of all.
+    pub(crate) fn candidates(&self, pod: &Pod) -> (Candidate, Vec<Candidate>) {
+        let chosen = self.place(pod.id).and_then(Candidate::of);
+        let chosen = chosen.unwrap_or_else(|| Candidate::unscored(pod.name.clone()));
+        (chosen, Candidate::best(&self.passes))
+    }
+
+    /// What the client is told, if it is to be.
+    pub(crate) fn told(
+        &self,
+        pod: &Pod,
+        prefill: Option<&Pod>,
+        attempts: u32,
+    ) -> Option<HeaderValue> {
+        let told = self
+            .told
+            .then(|| header::value(self, pod, prefill, attempts));
+        told.flatten()
+    }
+}
