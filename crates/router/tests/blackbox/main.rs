@@ -9,6 +9,7 @@ mod commands;
 mod debug;
 mod disconnect;
 mod doctor;
+mod doctor_traffic;
 mod errors;
 mod failover;
 mod forwarding;
