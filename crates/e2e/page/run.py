@@ -162,7 +162,9 @@ class Stack:
             return False
 
     def chat(self, text, model):
-        body = json.dumps({"model": model, "max_tokens": 4, "messages": [{"role": "user", "content": text}]}).encode()
+        # Only a stream has a first token that comes before the rest.
+        body = json.dumps({"model": model, "max_tokens": 4, "stream": True,
+                           "messages": [{"role": "user", "content": text}]}).encode()
         request = urllib.request.Request(self.url + "/v1/chat/completions", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             answer.read()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// From it on all requests look the same.
 const ALIKE: f64 = 0.9;
 /// A pod with a greater share of the requests is preferred, by whatever.
-const PREFERRED: f64 = 0.7;
+const PREFERRED: f64 = 0.8;
 /// `maxBlocksToMatch` is advised in steps of so many blocks.
 const STEP: u64 = 32;
 

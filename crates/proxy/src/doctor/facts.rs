@@ -61,6 +61,16 @@ impl Facts {
         self.decisions.iter().map(|d| d.model.as_str()).collect()
     }
 
+    /// Whether a pod is there, by `namespace/name`.
+    #[must_use]
+    pub fn has_pod(&self, name: &str) -> bool {
+        let Some((namespace, name)) = name.split_once('/') else {
+            return false;
+        };
+        let mut pods = self.pods.iter();
+        pods.any(|pod| pod.namespace == namespace && pod.name == name)
+    }
+
     /// Decisions on requests to a model that prefix-cache scored.
     #[must_use]
     pub fn scored(&self, model: &str) -> Vec<&Decision> {

@@ -2,7 +2,7 @@
 
 use super::facts::share;
 use super::{Candidate, Decision, ENOUGH, Facts, Finding, Severity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PREFIX_CACHE: &str = "prefix-cache";
 /// A pod with less of the prompt is not much of a loss.
@@ -97,22 +97,24 @@ fn lost<'a>(facts: &Facts, decision: &'a Decision) -> Option<Lost<'a>> {
 }
 
 fn filtered(facts: &Facts, model: &str, scored: &[&Decision]) -> Option<Finding> {
-    let pods_of = |server: &str| {
-        let pods = facts.pods.iter();
-        pods.filter(|p| p.model_servers.iter().any(|s| s == server))
-            .count()
-    };
     let single: Vec<_> = scored.iter().filter(|d| d.prefill_pod.is_none()).collect();
-    let fewer = single
-        .iter()
-        .filter(|d| !d.candidates.is_empty() && d.candidates.len() < pods_of(&d.model_server));
-    let count = fewer.count();
+    // From the oldest on. A pod counts as missing after it was seen once: before that it may not have been there.
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut count = 0;
+    for decision in single.iter().rev() {
+        let server = decision.model_server.as_str();
+        let here: Vec<_> = decision.candidates.iter().map(|c| c.pod.as_str()).collect();
+        let missing =
+            |(of, pod): &&(&str, &str)| *of == server && !here.contains(pod) && facts.has_pod(pod);
+        count += usize::from(!here.is_empty() && seen.iter().any(|known| missing(&known)));
+        seen.extend(here.iter().map(|pod| (server, *pod)));
+    }
     (count >= ENOUGH && share(count as u64, single.len() as u64) >= OFTEN).then(|| Finding {
         check: "filtered",
         severity: Severity::Warning,
         title: format!("Pods are filtered out before they are scored, for {model}"),
         evidence: format!(
-            "In {count} of the latest {} decisions fewer pods were scored than the ModelServer has. Enabled filters: {}.",
+            "In {count} of the latest {} decisions a pod of the ModelServer was missing that was scored before. Enabled filters: {}.",
             single.len(),
             facts.router.filters.join(", "),
         ),

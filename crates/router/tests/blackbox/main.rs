@@ -10,6 +10,7 @@ mod debug;
 mod decision_header;
 mod disconnect;
 mod doctor;
+mod doctor_traffic;
 mod errors;
 mod failover;
 mod forwarding;

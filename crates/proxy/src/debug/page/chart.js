@@ -8,13 +8,13 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
 }
 
-// series: [{name, points, format, second}], top: the upper end of the scale, or nothing to fit it.
-function drawChart(place, legend, title, series, top, format) {
+// series: [{name, points, format, second}], top: the upper end of the scale, or nothing to fit it; empty: what to say where there is no point.
+function drawChart(place, legend, title, series, top, format, empty) {
   const shown = series.filter((s) => s.points.length);
   legend.replaceChildren(...shown.map((s) => el("span", { class: s.second && "second" },
     document.createTextNode(`${s.name} `), el("b", { text: format(s.points.at(-1).y) }))));
   if (!shown.length) {
-    place.replaceChildren(el("p", { class: "empty", text: "Nothing to draw yet: this fills as requests come." }));
+    place.replaceChildren(el("p", { class: "empty", text: empty }));
     return;
   }
   const width = Math.max(200, place.clientWidth), height = Math.max(120, place.clientHeight);

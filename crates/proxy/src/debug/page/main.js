@@ -76,9 +76,11 @@ function charts() {
   const of = (figure) => history.points(model(), figure);
   drawChart(byId("ratio-chart"), byId("ratio-legend"), "Share of the prompt that was sent to the pod before", [
     { name: "router's match", points: of(matchRatio) },
-    { name: "cached in the engine", points: of(cachedShare), second: true }], 1, percent);
+    { name: "cached in the engine", points: of(cachedShare), second: true }], 1, percent,
+    "Nothing to draw yet: this fills as requests come.");
   drawChart(byId("ttft-chart"), byId("ttft-legend"), "Time to first token", [
-    { name: "p50", points: of(quantile(0.5)) }, { name: "p90", points: of(quantile(0.9)), second: true }], null, milliseconds);
+    { name: "p50", points: of(quantile(0.5)) }, { name: "p90", points: of(quantile(0.9)), second: true }], null, milliseconds,
+    "Nothing to draw yet: only streamed answers have a first token before the rest.");
 }
 
 // A choice of models, once there are two.
