@@ -133,6 +133,7 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         method: parts.method,
         uri: origin_form(&parts.uri),
         headers: for_pod(parts.headers, &parts.uri),
+        once: false,
     };
     if adds_usage && let Some(codings) = head.headers.get_mut(ACCEPT_ENCODING) {
         // The usage event can be taken out of plain text only.

@@ -47,6 +47,7 @@ impl PodScraper {
                 method: Method::GET,
                 uri: Uri::from_static(path),
                 headers,
+                once: false,
             }
         };
         Self {

@@ -32,7 +32,7 @@ impl PodPool {
     /// Sends a request and waits for the response head, `timeout` at most.
     ///
     /// A request that fails on a kept connection before any response byte goes out once more on a new connection: an
-    /// engine closes idle connections after a few seconds, and its FIN may cross the request.
+    /// engine closes idle connections after a few seconds, and its FIN may cross the request. [`Head::once`] forbids it.
     ///
     /// # Errors
     /// When there was no response head. Nothing was passed on, so another pod may be tried.
@@ -61,7 +61,7 @@ impl PodPool {
             None => Conn::open(&self.endpoint).await?,
         };
         let response = match conn.send(head.request(body)).await {
-            Err(error) if error.reused => {
+            Err(error) if error.reused && !head.once => {
                 conn = Conn::open(&self.endpoint).await?;
                 conn.send(head.request(body)).await?
             }
@@ -115,6 +115,8 @@ pub struct Head {
     pub uri: Uri,
     /// End-to-end headers.
     pub headers: HeaderMap,
+    /// Never sent a second time, whatever the first try came to: the body is good for one exchange only.
+    pub once: bool,
 }
 
 impl Head {
