@@ -427,7 +427,7 @@ fn j3_a_decode_pod_is_asked_again_with_the_prefill_pods_that_are_left() {
     // The fewer wait, the better.
     pods.iter().for_each(|pod| busy(pod, pod.id.0));
     let server = pairs_of(pods);
-    let (plan, _) = plan(&scheduler(&[("least-request", 1)]), &server, "x", 0);
+    let (plan, _) = plan(&scheduler(&[], &["least-request"]), &server, "x", 0);
     let plan = plan.unwrap();
     assert_eq!(walk(&plan, &[], &[0]), [(3, 0), (3, 1)]);
     assert_eq!(walk(&plan, &[], &[0, 1]), [(3, 0), (3, 1), (3, 2)]);
@@ -456,7 +456,7 @@ fn j3_other_decode_pods_come_before_one_is_asked_again() {
     ];
     pods.iter().for_each(|pod| busy(pod, pod.id.0));
     let server = pairs_of(pods);
-    let (plan, _) = plan(&scheduler(&[("least-request", 1)]), &server, "x", 0);
+    let (plan, _) = plan(&scheduler(&[], &["least-request"]), &server, "x", 0);
     let plan = plan.unwrap();
     assert_eq!(walk(&plan, &[], &[0, 3]), [(2, 0), (4, 3), (2, 1)]);
 }
