@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// The pods of a server are its endpoints and the ready pods of the cluster that its labels select. A pod that several
 /// servers select with one port and one engine is one pod.
 ///
-/// A pod with the name, uid, endpoint, engine and labels of a pod of `previous` is that pod, with its load figures and
-/// its requests in flight. Any other is a new pod with a new id: a pod whose address or uid changed is another process
-/// with an empty cache.
+/// A pod with the name, uid, endpoint and engine of a pod of `previous` is that pod, with its id, its load figures and its
+/// requests in flight; its labels are those of now, since they say nothing about the process. Any other is a new pod with a
+/// new id: a pod whose address or uid changed is another process with an empty cache.
 ///
 /// Routes are ordered oldest first: by creation time, where a route without one comes first as it does in Go; then by
 /// resource version, compared as text; then by name.
@@ -90,9 +90,7 @@ struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn is(&self, pod: &Pod) -> bool {
-        pod.uid.as_deref() == self.uid
-            && *pod.endpoint.host == *self.host
-            && pod.labels == *self.labels
+        pod.uid.as_deref() == self.uid && *pod.endpoint.host == *self.host
     }
 }
 
@@ -113,13 +111,16 @@ impl<'a> Pods<'a> {
 
     fn get(&mut self, wanted: Wanted<'_>) -> Arc<Pod> {
         let key = (wanted.name.clone(), wanted.port, wanted.engine);
-        if let Some(pod) = self.known.get(&key)
-            && wanted.is(pod)
-        {
+        let same = self.known.get(&key).filter(|pod| wanted.is(pod));
+        if let Some(pod) = same.filter(|pod| pod.labels == *wanted.labels) {
             return Arc::clone(pod);
         }
+        let (id, load) = match same {
+            Some(pod) => (pod.id, Arc::clone(&pod.load)),
+            None => (self.ids.next(), Arc::default()),
+        };
         let pod = Arc::new(Pod {
-            id: self.ids.next(),
+            id,
             name: wanted.name,
             uid: wanted.uid.map(Into::into),
             endpoint: Endpoint {
@@ -128,7 +129,7 @@ impl<'a> Pods<'a> {
             },
             engine: wanted.engine,
             labels: wanted.labels.clone(),
-            load: routing::fleet::Load::default(),
+            load,
         });
         self.known.insert(key, Arc::clone(&pod));
         pod

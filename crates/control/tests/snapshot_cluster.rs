@@ -8,7 +8,7 @@ use common::{Manifests, server};
 use control::Objects;
 use control::resources::Pod as ClusterPod;
 use control::snapshot::build;
-use routing::fleet::{Fleet, ObjectName, PodIds};
+use routing::fleet::{Fleet, ObjectName, PdRole, PodIds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -155,6 +155,26 @@ fn j3_pods_of_a_cluster_are_paired_by_their_labels() {
         pairs_of(&pods),
         ["prefill-a decode-a", "prefill-b decode-b"]
     );
+    // Labels that move a pod move its role, too, and it stays the pod it was.
+    let ids = PodIds::default();
+    let first = build(&objects(&text, &pods), &Fleet::default(), &ids);
+    let mut swapped = pods.clone();
+    swapped[3]
+        .labels
+        .insert("role".to_owned(), "prefill".to_owned());
+    let second = build(&objects(&text, &swapped), &first, &ids);
+    assert!(first.pods_not_in(&second).is_empty() && second.pods_not_in(&first).is_empty());
+    let found = second.servers().next().unwrap().disaggregated().unwrap();
+    assert_eq!(
+        found.paired_pods().len(),
+        1,
+        "group b has no decode pod any more"
+    );
+    let moved = second
+        .pods()
+        .into_values()
+        .find(|p| p.name.name() == "decode-b");
+    assert_eq!(found.role_of(moved.unwrap().id), Some(PdRole::Prefill));
     // A pod that is not ready is not there, whatever its labels.
     pods[2].ready = false;
     assert_eq!(pairs_of(&pods), ["prefill-a decode-a"]);

@@ -5,7 +5,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use routing::fleet::{
-    Endpoint, Engine, Gauges, Load, ModelServer, ObjectName, Pod, PodId, TrafficPolicy,
+    Endpoint, Engine, Gauges, ModelServer, ObjectName, Pod, PodId, TrafficPolicy,
 };
 use routing::prompt::Prompt;
 use routing::schedule::{Ask, Scheduler, SchedulerConfig, Unobserved};
@@ -23,7 +23,7 @@ fn pod(id: u32) -> Arc<Pod> {
         },
         engine: Engine::Vllm,
         labels: BTreeMap::new(),
-        load: Load::default(),
+        load: Arc::default(),
     };
     let share = (id % 97) as f32 / 97.0;
     pod.load.publish(

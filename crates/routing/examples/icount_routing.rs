@@ -6,7 +6,7 @@
 
 use prefix_index::Chain;
 use routing::fleet::{
-    Endpoint, Engine, Gauges, Load, ModelServer, ObjectName, Pod, PodId, TrafficPolicy,
+    Endpoint, Engine, Gauges, ModelServer, ObjectName, Pod, PodId, TrafficPolicy,
 };
 use routing::request::extract;
 use routing::schedule::{Ask, Scheduler, SchedulerConfig, Unobserved};
@@ -38,7 +38,7 @@ fn server(pods: u32) -> ModelServer {
             },
             engine: Engine::Vllm,
             labels: BTreeMap::new(),
-            load: Load::default(),
+            load: Arc::default(),
         };
         pod.load.publish(
             &Gauges {

@@ -384,3 +384,79 @@ fn pods_that_take_no_connection_are_asked_after_the_others() {
         assert!(ids(&stood_in).contains(&(1, 3)));
     }
 }
+
+/// Walks the turns of a plan in which these pods fail; the pairs as (decode, prefill).
+fn walk(plan: &PairPlan, before: &[u32], bad: &[u32]) -> Vec<(u32, u32)> {
+    let pods = |plan: &PairPlan| {
+        let both = |p: &routing::schedule::Pair| {
+            let mut all: Vec<_> = p.prefill.to_vec();
+            all.push(Arc::clone(&p.decode));
+            all
+        };
+        plan.pairs.iter().flat_map(both).collect::<Vec<_>>()
+    };
+    let all = pods(plan);
+    let known: Vec<_> = before
+        .iter()
+        .map(|id| Arc::clone(all.iter().find(|pod| pod.id.0 == *id).expect("a pod")))
+        .collect();
+    let mut turns = plan.turns(&known);
+    let mut walked = Vec::new();
+    while let Some((decode, prefill)) = turns.next() {
+        walked.push((decode.id.0, prefill.id.0));
+        assert!(walked.len() < 20, "{walked:?}");
+        let at_fault = [prefill, decode]
+            .into_iter()
+            .find(|pod| bad.contains(&pod.id.0));
+        match at_fault {
+            Some(pod) => turns.failed(Arc::clone(pod)),
+            None => return walked,
+        }
+    }
+    walked
+}
+
+#[test]
+fn j3_a_decode_pod_is_asked_again_with_the_prefill_pods_that_are_left() {
+    let pods = vec![
+        member(0, "a", "prefill"),
+        member(1, "a", "prefill"),
+        member(2, "a", "prefill"),
+        member(3, "a", "decode"),
+    ];
+    // The fewer wait, the better.
+    pods.iter().for_each(|pod| busy(pod, pod.id.0));
+    let server = pairs_of(pods);
+    let (plan, _) = plan(&scheduler(&[], &["least-request"]), &server, "x", 0);
+    let plan = plan.unwrap();
+    assert_eq!(walk(&plan, &[], &[0]), [(3, 0), (3, 1)]);
+    assert_eq!(walk(&plan, &[], &[0, 1]), [(3, 0), (3, 1), (3, 2)]);
+    assert_eq!(
+        walk(&plan, &[], &[0, 1, 2]),
+        [(3, 0), (3, 1), (3, 2)],
+        "none twice"
+    );
+    assert_eq!(
+        walk(&plan, &[], &[3]),
+        [(3, 0)],
+        "decode itself is to blame"
+    );
+    // After a pinned pair that failed.
+    assert_eq!(walk(&plan, &[3, 0], &[0, 1]), [(3, 1), (3, 2)]);
+}
+
+#[test]
+fn j3_other_decode_pods_come_before_one_is_asked_again() {
+    let pods = vec![
+        member(0, "a", "prefill"),
+        member(1, "a", "prefill"),
+        member(2, "a", "decode"),
+        member(3, "b", "prefill"),
+        member(4, "b", "decode"),
+    ];
+    pods.iter().for_each(|pod| busy(pod, pod.id.0));
+    let server = pairs_of(pods);
+    let (plan, _) = plan(&scheduler(&[], &["least-request"]), &server, "x", 0);
+    let plan = plan.unwrap();
+    assert_eq!(walk(&plan, &[], &[0, 3]), [(2, 0), (4, 3), (2, 1)]);
+}

@@ -16,17 +16,13 @@ impl Health {
     }
 
     /// A kind cannot be followed. An API server that is away fails all kinds at once and is one line in the log; a
-    /// refusal concerns its kind only and is a line of its own. What fails again is no news.
-    pub(super) fn failed(&mut self, kind: &'static str, failure: Failure, serving: bool) {
+    /// refusal concerns its kind only and is a line of its own. What fails again is no news. `meanwhile`: what the router
+    /// does until then.
+    pub(super) fn failed(&mut self, kind: &'static str, failure: Failure, meanwhile: &str) {
         let first = self.is_up();
         let known = self.failing.insert(kind, failure.clone());
         let news = failure.refused && known.is_none_or(|known| !known.refused);
         if first || news {
-            let meanwhile = if serving {
-                "the last snapshot keeps serving"
-            } else {
-                "not ready until it can"
-            };
             let Failure { message, .. } = failure;
             tracing::error!("the API server cannot be asked for {kind}: {message}; {meanwhile}");
         }

@@ -1,7 +1,7 @@
 //! The one task that owns what is known of the cluster.
 
 use super::connect::{ClusterOptions, ConnectError};
-use super::follow::{Note, follow};
+use super::follow::{Failure, Note, follow};
 use super::health::Health;
 use super::report;
 use super::scope::{NOT_ENDED, PodScope};
@@ -124,8 +124,10 @@ struct Owner<F, G> {
     health: Health,
     /// What `on_up` was last told.
     up: bool,
-    /// Kinds that were listed once.
+    /// Kinds that were listed once, or need not be.
     listed: BTreeSet<Kind>,
+    /// Why providers could not be listed the last time.
+    no_providers: Option<Failure>,
     pods: PodWatch,
     /// Changes that are not published yet: when the first and the last of them came.
     changes: Option<(Instant, Instant)>,
@@ -179,6 +181,7 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
             health: Health::default(),
             up: false,
             listed: BTreeSet::new(),
+            no_providers: None,
             pods: PodWatch::default(),
             changes: None,
             resources_changed: false,
@@ -191,7 +194,7 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
     fn take(&mut self, told: Told) {
         let changed = match told {
             Told::Object(kind, note) => {
-                let changed = self.take_object(kind, note);
+                let changed = self.take_object(kind, note) | self.do_without_providers();
                 self.resources_changed |= changed;
                 changed
             }
@@ -222,28 +225,63 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
         match note {
             Note::Listed(objects) => {
                 self.health.works(kind.plural());
+                if kind == Kind::ExternalModelProvider {
+                    self.no_providers = None;
+                }
                 let first = self.listed.insert(kind);
                 self.store.list(kind, objects) || first
             }
             Note::Applied(object) => self.store.apply(kind, object),
             Note::Deleted(object) => self.store.delete(kind, &object),
-            // Nothing is sent to providers yet, so an installation without them serves all the same.
             Note::Failed(failure) if kind == Kind::ExternalModelProvider => {
-                let news = failure.refused && self.listed.insert(kind);
-                if news {
-                    tracing::info!(
-                        "the API server cannot be asked for {}: {}; there are none, then",
-                        kind.plural(),
-                        failure.message
-                    );
-                }
-                news
+                self.no_providers = Some(failure);
+                false
             }
             Note::Failed(failure) => {
-                self.health.failed(kind.plural(), failure, self.published);
+                self.health.failed(kind.plural(), failure, self.meanwhile());
                 false
             }
         }
+    }
+
+    fn meanwhile(&self) -> &'static str {
+        if self.published {
+            "the last snapshot keeps serving"
+        } else {
+            "not ready until it can"
+        }
+    }
+
+    /// Nothing is sent to providers yet, so a router that cannot list them serves all the same, once it knows the rest:
+    /// while that cannot be listed either, the fault is the API server's. Returns whether this is new.
+    fn do_without_providers(&mut self) -> bool {
+        let kind = Kind::ExternalModelProvider;
+        let is_known = |other: &Kind| *other == kind || self.listed.contains(other);
+        if !Kind::ALL.iter().all(is_known) {
+            return false;
+        }
+        let Some(failure) = self.no_providers.take() else {
+            return false;
+        };
+        let first = self.listed.insert(kind);
+        if !failure.refused {
+            let meanwhile = if first {
+                "there are none, so far"
+            } else {
+                self.meanwhile()
+            };
+            self.health.failed(kind.plural(), failure, meanwhile);
+        } else if first {
+            tracing::info!(
+                "the API server cannot be asked for {}: {}; there are none, then",
+                kind.plural(),
+                failure.message
+            );
+        } else {
+            // An installation without the kind, which is not a failing one.
+            self.health.works(kind.plural());
+        }
+        first
     }
 
     fn take_pod(&mut self, note: Note<Pod>) -> bool {
@@ -256,7 +294,7 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
             Note::Applied(pod) => self.store.apply_pod(pod),
             Note::Deleted(pod) => self.store.delete_pod(&pod),
             Note::Failed(failure) => {
-                self.health.failed(PODS, failure, self.published);
+                self.health.failed(PODS, failure, self.meanwhile());
                 false
             }
         }

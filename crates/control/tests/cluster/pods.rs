@@ -98,6 +98,7 @@ async fn labels_move_a_pod() {
         fleet.server(&name).unwrap().pods().len()
     };
     assert_eq!((of("m"), of("n")), (1, 0));
+    let id = source.pod("a").id;
     api.edit("pods", "a", |pod| {
         pod["metadata"]["labels"]["app"] = "n".into()
     });
@@ -105,6 +106,7 @@ async fn labels_move_a_pod() {
         ((of("m"), of("n")) == (0, 1)).then_some(())
     })
     .await;
+    assert_eq!(source.pod("a").id, id, "it is the same process");
     api.edit("pods", "a", |pod| {
         pod["metadata"]["labels"]["app"] = "neither".into()
     });

@@ -150,6 +150,35 @@ async fn an_installation_without_providers_serves() {
 }
 
 #[tokio::test]
+async fn a_fault_of_the_providers_alone_keeps_nobody_waiting() {
+    let log = Log::start();
+    let api = two_pods().await;
+    let broken = || Fault::Refuse(500, "InternalError", "conversion webhook failed");
+    let released = e2e::Gate::closed();
+    api.scenario(
+        "a broken conversion webhook",
+        [
+            on_list("externalmodelproviders", broken()),
+            on_list("externalmodelproviders", Fault::Slow(released.clone())),
+        ],
+    );
+    api.put("modelroutes", route("r", "x", "m"));
+    let source = follow(&api);
+    source.has_pods(&["a", "b"]).await;
+    // It serves, and says that it cannot ask for one kind, once.
+    assert!(source.up().is_empty());
+    let lines = log.with("externalmodelproviders");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("conversion webhook failed"), "{lines:?}");
+    assert!(lines[0].contains("there are none, so far"), "{lines:?}");
+    released.open();
+    until("it is known to work", async || {
+        (source.up() == [true]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 #[should_panic(expected = "the scenario \"never\" was not played to its end")]
 async fn a_scenario_that_is_not_played_fails_its_test() {
     let api = ApiServer::start().await;

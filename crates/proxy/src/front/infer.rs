@@ -144,6 +144,7 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         method: parts.method,
         uri: origin_form(&parts.uri),
         headers: for_pod(parts.headers, &parts.uri),
+        once: false,
     };
     if adds_usage && head.headers.contains_key(ACCEPT_ENCODING) {
         // The usage event can be taken out of plain text only. There may be several of the header.

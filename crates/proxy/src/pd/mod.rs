@@ -22,8 +22,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use phase::Phases;
 use routing::fleet::{ModelServer, Pod};
 use routing::pd::{Connector, Handover, Order, Split};
-use routing::schedule::PairPlan;
-use smallvec::SmallVec;
+use routing::schedule::{MAX_ATTEMPTS, PairPlan};
 use std::sync::Arc;
 
 /// What both legs of a request are made of.
@@ -47,6 +46,8 @@ impl<'a> Legs<'a> {
     ) -> Self {
         // Both bodies are made of the plain one.
         head.headers.remove(CONTENT_ENCODING);
+        // A room, or a handed-over cache, is used up by the first try: a leg that fails ends its attempt.
+        head.once = true;
         let mut prefill = head.clone();
         if connector.hands_over_params() {
             // The answer is for the router, which reads it as it is.
@@ -74,8 +75,8 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Asks the pairs in order, after a pair of `tried` pods, if there are any, has failed. Returns the first response that is
-/// no reason to ask another pair; if there is none, the last response that an engine gave.
+/// Asks pair after pair ([`PairPlan::turns`]), after a pair of `tried` pods, if there are any, has failed. Returns the
+/// first response that is no reason to ask another pair; if there is none, the last response that an engine gave.
 pub(crate) async fn forward(
     app: &Arc<App>,
     server: &ModelServer,
@@ -86,27 +87,27 @@ pub(crate) async fn forward(
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
     let phases = Phases::new(app, record);
-    let mut failed: SmallVec<[Arc<Pod>; 4]> = tried.iter().cloned().collect();
+    let mut turns = plan.turns(tried);
     let before = usize::from(!tried.is_empty());
-    let left = cap(policy).saturating_sub(before);
+    let left = cap(policy).saturating_sub(before).min(MAX_ATTEMPTS);
     let mut answered = None;
     let mut last = String::from("no candidate");
-    for (number, pair) in plan.pairs.iter().take(left).enumerate() {
+    for number in 0..left {
+        let Some((decode, prefill)) = turns.next() else {
+            break;
+        };
         if number + before > 0 && !policy.retry_interval.is_zero() {
             tokio::time::sleep(policy.retry_interval).await;
         }
-        let Some(prefill) = pair.prefill_without(&failed) else {
-            continue;
-        };
         let attempt = Attempt {
             app,
             legs,
             phases: &phases,
             timeout: policy.timeout,
             prefill,
-            decode: &pair.decode,
+            decode,
         };
-        record.attempt_pair(prefill, &pair.decode);
+        record.attempt_pair(prefill, decode);
         let at_fault = match attempt.run().await {
             Ok(mut answer) => {
                 record.upstream_status(answer.head.status.as_u16());
@@ -117,7 +118,7 @@ pub(crate) async fn forward(
                 answer.in_flight.end();
                 let pod = Arc::clone(answer.in_flight.pod());
                 last = format!("{} answered {}", pod.name, answer.head.status);
-                answered = Some((answer, prefill, &pair.decode));
+                answered = Some((answer, prefill, decode));
                 pod
             }
             Err(error) => {
@@ -129,10 +130,10 @@ pub(crate) async fn forward(
             }
         };
         tracing::warn!(
-            prefill = %prefill.name, decode = %pair.decode.name, request_id = ?record.request_id(),
+            prefill = %prefill.name, decode = %decode.name, request_id = ?record.request_id(),
             "attempt failed: {last}"
         );
-        failed.push(at_fault);
+        turns.failed(at_fault);
     }
     let (answer, prefill, decode) = answered.ok_or(Refusal::AllPairsFailed { last })?;
     record.served_by(decode, Some(prefill));

@@ -44,6 +44,7 @@ impl Get {
                 method: Method::GET,
                 uri: Uri::from_static(path),
                 headers,
+                once: false,
             },
         }
     }

@@ -35,7 +35,7 @@ impl PodPool {
     /// Sends a request and waits for the response head, `timeout` at most.
     ///
     /// A request that fails on a kept connection before any response byte goes out once more on a new connection: an
-    /// engine closes idle connections after a few seconds, and its FIN may cross the request.
+    /// engine closes idle connections after a few seconds, and its FIN may cross the request. [`Head::once`] forbids it.
     ///
     /// # Errors
     /// When there was no response head. Nothing was passed on, so another pod may be tried.
@@ -65,7 +65,7 @@ impl PodPool {
         };
         let host = self.host.as_ref();
         let response = match conn.send(head.request(body, host)).await {
-            Err(error) if error.stale => {
+            Err(error) if error.stale && !head.once => {
                 conn = Conn::open(&self.endpoint).await?;
                 conn.send(head.request(body, host)).await?
             }
@@ -122,6 +122,8 @@ pub struct Head {
     pub uri: Uri,
     /// End-to-end headers.
     pub headers: HeaderMap,
+    /// Never sent a second time, whatever the first try came to: the body is good for one exchange only.
+    pub once: bool,
 }
 
 impl Head {

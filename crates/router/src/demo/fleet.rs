@@ -3,8 +3,8 @@
 use super::MODEL;
 use http::HeaderName;
 use routing::fleet::{
-    Endpoint, Engine, Fleet, KeySource, Load, ModelRoute, ModelServer, ObjectName, PdGroup, Pod,
-    PodIds, Rule, SessionSticky, Target, TargetRef, TrafficPolicy,
+    Endpoint, Engine, Fleet, KeySource, ModelRoute, ModelServer, ObjectName, PdGroup, Pod, PodIds,
+    Rule, SessionSticky, Target, TargetRef, TrafficPolicy,
 };
 use routing::pd::Connector;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ fn server(
                 },
                 engine: Engine::Vllm,
                 labels: labels(number),
-                load: Load::default(),
+                load: Arc::default(),
             })
         })
         .collect();

@@ -59,7 +59,7 @@ async fn d4_when_a_leg_fails_the_next_pair_is_tried_and_that_one_is_recorded() {
                     true => (&pairs.prefill[first], &pairs.decode[first]),
                     false => (&pairs.decode[first], &pairs.prefill[first]),
                 };
-                // Always so, since a request that fails on a kept connection is sent once more on a new one.
+                let sent = bad.seen().len();
                 bad.answers(failure.clone());
                 if engine == "SGLang" {
                     waits.answers(Script::hang());
@@ -73,6 +73,7 @@ async fn d4_when_a_leg_fails_the_next_pair_is_tried_and_that_one_is_recorded() {
                     (200, e2e::chat_answer()),
                     "{what}"
                 );
+                assert_eq!(bad.seen().len(), sent + 1, "{what}: sent once");
                 if engine == "SGLang" && waits.seen().len() > count {
                     waits.left(count + 1).await;
                 }
@@ -326,6 +327,45 @@ async fn j3_another_prefill_pod_of_the_group_stands_in_for_a_dead_one() {
         assert_eq!(router.post(COMPLETIONS, body).await.status, 200);
     }
     assert!(!alive.seen().is_empty());
+}
+
+#[tokio::test]
+async fn j3_one_decode_pod_is_asked_again_with_another_prefill_pod() {
+    let [dead, alive, decode] = Pod::several().await;
+    let pods = [("p0", &dead), ("p0b", &alive), ("d0", &decode)];
+    let router = with("vLLM", &pods, "").start().await;
+    dead.answers(Script::cut());
+    let mut turn = 0;
+    while dead.seen().len() < 3 {
+        turn += 1;
+        let body = completion(&format!("turn {turn}"));
+        assert_eq!(router.post(COMPLETIONS, body).await.status, 200);
+    }
+    assert_eq!(decode.seen().len(), turn, "each request has one decode");
+}
+
+#[tokio::test]
+async fn j3_a_leg_on_a_kept_connection_is_sent_once() {
+    for (engine, extra) in [("vLLM", connector("nixl")), ("SGLang", String::new())] {
+        for prefill_fails in [true, false] {
+            let extra = extra.clone() + "  trafficPolicy:\n    retry: {attempts: 1}\n";
+            let pairs = Pairs::start(engine, &extra).await;
+            let first = pairs.favourite().await;
+            let (bad, other) = match prefill_fails {
+                true => (&pairs.prefill[first], &pairs.decode[first]),
+                false => (&pairs.decode[first], &pairs.prefill[first]),
+            };
+            if engine == "SGLang" {
+                other.next(Script::hang());
+            }
+            bad.next(Script::cut());
+            let what = format!("{engine}, prefill fails: {prefill_fails}");
+            let answer = pairs.router.post(COMPLETIONS, Pairs::long()).await;
+            assert_eq!(answer.status, 503, "{what}");
+            assert_eq!(bad.seen().len(), 2, "{what}: the favourite's, and this");
+            pairs.quiet().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The immutable snapshot of the world that a request sees from its routing to its end.
 //!
 //! A [`Fleet`] is built by the control plane, published as a whole and never changed. Only the live load figures that
-//! hang off each [`Pod`] move; a pod that is unchanged between two snapshots is the same `Arc<Pod>` in both, so its
-//! figures and its in-flight count survive a change of the configuration.
+//! hang off each [`Pod`] move; a pod that is unchanged between two snapshots is the same `Arc<Pod>` in both, and one of which
+//! only the labels changed keeps its id and its [`Load`], so that its figures and its in-flight count survive.
 
 mod disaggregated;
 mod load;

@@ -46,7 +46,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// One incarnation of a pod: fixed facts, and its live load figures.
+/// One incarnation of a pod as a snapshot knows it: its facts, and its live load figures.
 #[derive(Debug)]
 pub struct Pod {
     /// Unique for the life of the process.
@@ -59,10 +59,10 @@ pub struct Pod {
     pub endpoint: Endpoint,
     /// What it runs.
     pub engine: Engine,
-    /// Its labels.
+    /// Its labels, which may change: the pod of a later snapshot then has other labels, but the same id and load.
     pub labels: BTreeMap<String, String>,
-    /// Live figures.
-    pub load: Load,
+    /// Live figures, of the pod in all snapshots.
+    pub load: Arc<Load>,
 }
 
 impl Pod {

@@ -18,6 +18,7 @@ mod rank;
 mod row;
 mod scheduler;
 mod score;
+mod turns;
 
 pub use config::{ConfigError, PluginArgs, SchedulerConfig, Warning, WarningKind, Weighted};
 pub use observer::{Observer, Unobserved};
@@ -29,6 +30,7 @@ pub use prefix_index::{Hashes, Recorded};
 pub use row::{Row, Rows};
 pub use scheduler::{PrefixCacheInside, Scheduler};
 pub use score::{Score, Total};
+pub use turns::Turns;
 
 use crate::prompt::Prompt;
 

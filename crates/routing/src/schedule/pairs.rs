@@ -1,6 +1,6 @@
 //! Plans for servers that answer a request with two pods.
 
-use super::{Ask, MAX_ATTEMPTS, Memo, Observer, Plan, ScheduleError, Scheduler};
+use super::{Ask, MAX_ATTEMPTS, Memo, Observer, Plan, ScheduleError, Scheduler, Turns};
 use crate::fleet::{Disaggregated, Pod};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -47,6 +47,12 @@ impl PairPlan {
         self.pairs.sort_by_key(|pair| {
             is_behind(&pair.decode) || pair.prefill.first().is_some_and(|pod| is_behind(pod))
         });
+    }
+
+    /// The pairs one after the other, where the pods of `failed` have failed before.
+    #[must_use]
+    pub fn turns(&self, failed: &[Arc<Pod>]) -> Turns<'_> {
+        Turns::new(&self.pairs, failed)
     }
 }
 

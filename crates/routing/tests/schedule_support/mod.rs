@@ -1,7 +1,7 @@
 //! Small fleets and a scheduler around them.
 #![allow(dead_code, reason = "every test file uses another part")]
 
-use routing::fleet::{Endpoint, Engine, Gauges, Load, ModelServer, ObjectName, Pod, PodId};
+use routing::fleet::{Endpoint, Engine, Gauges, ModelServer, ObjectName, Pod, PodId};
 use routing::prompt::Prompt;
 use routing::schedule::{
     Ask, Matches, Observer, Plan, Row, ScheduleError, Scheduler, SchedulerConfig, Score, Total,
@@ -22,7 +22,7 @@ pub(crate) fn pod(id: u32) -> Arc<Pod> {
         },
         engine: Engine::Vllm,
         labels: BTreeMap::new(),
-        load: Load::default(),
+        load: Arc::default(),
     })
 }
 

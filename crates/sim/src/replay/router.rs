@@ -70,7 +70,7 @@ impl Router {
             },
             engine: Engine::Vllm,
             labels: BTreeMap::new(),
-            load: Load::default(),
+            load: Arc::new(Load::default()),
         })));
         self.publish();
     }
