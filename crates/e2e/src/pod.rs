@@ -25,6 +25,8 @@ pub struct Gauges {
     pub ttft: (f64, u32),
     /// Sum (seconds) and count of time per output token.
     pub tpot: (f64, u32),
+    /// Prompt tokens looked up in the prefix cache and found there; `None` counts none.
+    pub cache: Option<(u32, u32)>,
 }
 
 /// One inference request as a pod saw it.
@@ -289,8 +291,11 @@ fn page(line: &str, state: &Mutex<State>) -> Option<String> {
     }
     state.scrapes += 1;
     Some(state.gauges.map_or_else(String::new, |g| {
+        let cache = g.cache.map_or_else(String::new, |(queried, hit)| {
+            format!("vllm:prefix_cache_queries_total {queried}\nvllm:prefix_cache_hits_total {hit}\n")
+        });
         format!(
-            "vllm:num_requests_waiting{{engine=\"0\"}} {}\nvllm:num_requests_running{{engine=\"0\"}} {}\n\
+            "{cache}vllm:num_requests_waiting{{engine=\"0\"}} {}\nvllm:num_requests_running{{engine=\"0\"}} {}\n\
              vllm:kv_cache_usage_perc{{engine=\"0\"}} {}\n\
              vllm:time_to_first_token_seconds_sum {}\nvllm:time_to_first_token_seconds_count {}\n\
              vllm:inter_token_latency_seconds_sum {}\nvllm:inter_token_latency_seconds_count {}\n",

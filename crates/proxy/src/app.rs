@@ -6,6 +6,7 @@ use crate::doctor::StartWarning;
 use crate::insight::{DecisionHeader, Insight};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::{Metrics, ModelLabel, Text};
+use crate::recording::Recorder;
 use crate::sticky::Sessions;
 use crate::upstream::Upstreams;
 use arc_swap::ArcSwap;
@@ -72,6 +73,8 @@ pub struct App {
     pub warnings: Vec<StartWarning>,
     /// Starting, serving, draining.
     pub lifecycle: Lifecycle,
+    /// Where served requests are recorded, if they are.
+    pub recorder: Option<Recorder>,
     /// What the router knows of its decisions.
     pub(crate) insight: Insight,
     fleet: ArcSwap<Fleet>,
@@ -98,6 +101,7 @@ impl App {
             auth: None,
             warnings: Vec::new(),
             lifecycle: Lifecycle::default(),
+            recorder: None,
             insight: Insight::default(),
             fleet: ArcSwap::default(),
             fleet_changed: Notify::new(),
@@ -109,6 +113,13 @@ impl App {
     #[must_use]
     pub fn with_sessions(mut self, sessions: Sessions) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// The same with its served requests recorded.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 

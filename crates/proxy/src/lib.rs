@@ -18,6 +18,7 @@ pub mod metrics;
 mod pd;
 pub mod rand;
 mod record;
+pub mod recording;
 pub mod relay;
 pub mod scrape;
 pub mod sticky;

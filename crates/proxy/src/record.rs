@@ -9,6 +9,7 @@ use crate::metrics::{
     Binding, DurationLabels, ModelLabel, Raised, RequestLabels, Status, Text, TokenLabels,
     UpstreamLabels,
 };
+use crate::recording::Served;
 use crate::relay::Usage;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Version};
@@ -373,6 +374,35 @@ impl Record {
 }
 
 impl Record {
+    /// The pod has served the request in good order, and the engine has reported if it ever does.
+    pub(crate) fn served(&mut self) {
+        self.trail.served();
+        // A decode pod counts what it was handed over as cached, too.
+        if let (Some(pod), None) = (&self.pod, &self.prefill) {
+            let agreements = &self.app.insight.agreements;
+            let metrics = &self.app.metrics;
+            agreements.add(metrics, &self.model_label, self.api, &self.trail, pod);
+        }
+    }
+
+    /// Hands the request over to the recorder, if it was served and is to be recorded.
+    fn leave_recording(&mut self) {
+        let Some(body) = self.trail.take_served_body() else {
+            return;
+        };
+        let Some(recorder) = &self.app.recorder else {
+            return;
+        };
+        let usage = self.trail.usage();
+        recorder.record(Served {
+            at: self.timestamp,
+            path: std::mem::take(&mut self.path),
+            prompt_tokens: usage.map(|usage| usage.whole_prompt),
+            output_tokens: usage.map(|usage| usage.completion),
+            body,
+        });
+    }
+
     /// Leaves the decision for the debug pages, if the request is one of those that are looked at closely.
     fn leave_decision(&self) {
         let (true, Some(pod)) = (self.trail.sampled, &self.pod) else {
@@ -410,6 +440,7 @@ impl Drop for Record {
         self.count();
         self.leave_decision();
         self.log();
+        self.leave_recording();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::absent::Absent;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use proxy::recording::Recording;
 use proxy::{DecisionHeader, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -114,6 +115,15 @@ pub(crate) struct InsightFlags {
     /// Show the first 80 characters of shared prompts at /debug/prefix-cache.
     #[arg(long)]
     pub(crate) debug_show_prompts: bool,
+    /// Append every request that was served to this file, a JSON line each, with its body; for replaying them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record_requests: Option<PathBuf>,
+    /// Record lengths and keyed hashes in place of bodies.
+    #[arg(long, requires = "record_requests")]
+    pub(crate) record_redact: bool,
+    /// Greatest length of the recording in bytes; recording stops there.
+    #[arg(long, default_value_t = 1 << 30, value_name = "BYTES")]
+    pub(crate) record_max_bytes: u64,
 }
 
 /// Which responses carry `x-kthena-decision`.
@@ -128,6 +138,16 @@ pub(crate) enum DecisionHeaderFlag {
 }
 
 impl InsightFlags {
+    /// The recording that is asked for.
+    pub(crate) fn recording(&self) -> Option<Recording> {
+        let file = self.record_requests.clone()?;
+        Some(Recording {
+            file,
+            redacts: self.record_redact,
+            max_bytes: self.record_max_bytes,
+        })
+    }
+
     /// Puts the flags into the settings.
     pub(crate) fn apply(&self, settings: &mut Settings) {
         settings.shows_prompts = self.debug_show_prompts;

@@ -12,6 +12,7 @@ use proxy::access_log::LogWriter;
 use proxy::auth::Auth;
 use proxy::lifecycle::Phase;
 use proxy::metrics::Metrics;
+use proxy::recording::Recorder;
 use proxy::sticky::Sessions;
 use proxy::tls::{Certificate, CertificateFiles, Tls};
 use proxy::{App, debug, front, upkeep};
@@ -73,9 +74,21 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
             Some((*format, writer))
         }
     };
+    let recorder = flags.insight.recording().map(|recording| {
+        Recorder::start(&recording, metrics.record_lost.clone()).with_context(|| {
+            format!(
+                "cannot open {} (--record-requests)",
+                recording.file.display()
+            )
+        })
+    });
+    let recorder = recorder.transpose()?;
     let mut settings = environment.settings();
     flags.insight.apply(&mut settings);
     let mut app = App::new(settings, scheduler, metrics, log).with_warnings(warnings);
+    if let Some(recorder) = recorder {
+        app = app.with_recorder(recorder);
+    }
     if let SessionStore::Redis { address } = &session_store {
         let sessions = Sessions::in_redis(address, &environment.redis).await;
         app = app.with_sessions(sessions.map_err(anyhow::Error::msg)?);

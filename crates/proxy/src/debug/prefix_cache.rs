@@ -32,7 +32,7 @@ pub(super) async fn answer(app: &Arc<App>) -> Value {
         "evictions": inside.map_or(0, |inside| inside.index.evictions()),
         "ratio": ratio(app),
         "prefixes": prefixes.unwrap_or_default(),
-        "models": [],
+        "models": app.insight.agreements.json(&app.fleet()),
     })
 }
 

@@ -12,6 +12,7 @@ use crate::error::Refusal;
 use crate::forward::Answer;
 use crate::insight::X_DECISION;
 use crate::record::Record;
+use crate::recording::Recorder;
 use crate::relay::{RelayBody, Watch};
 use crate::sticky::Session;
 use crate::upstream::{Head, Payload};
@@ -129,6 +130,12 @@ async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Pa
         return Err(Refusal::NoPods(routed.server.name.clone()));
     }
     record.sample(&request.prompt);
+    // What is no JSON object is a form.
+    if app.recorder.as_ref().is_some_and(Recorder::is_open)
+        && plain.trim_ascii_start().first() == Some(&b'{')
+    {
+        record.trail.body = Some(plain.clone());
+    }
     let key_parts = KeyParts {
         headers: &parts.headers,
         query: parts.uri.query(),

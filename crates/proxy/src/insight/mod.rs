@@ -3,6 +3,7 @@
 //!
 //! A request that is not sampled pays a few atomic additions and no lock. Prompt texts stay in memory.
 
+mod agreement;
 mod decision;
 mod header;
 mod passes;
@@ -12,6 +13,7 @@ mod sampler;
 mod trail;
 mod windows;
 
+pub(crate) use agreement::Agreements;
 pub(crate) use decision::{Candidate, Decision};
 pub use header::DecisionHeader;
 pub(crate) use header::X_DECISION;
@@ -33,4 +35,6 @@ pub(crate) struct Insight {
     pub(crate) decisions: Decisions,
     /// The last prompts of each model.
     pub(crate) prompts: Prompts,
+    /// How far predictions were right.
+    pub(crate) agreements: Agreements,
 }

@@ -30,7 +30,12 @@ impl Predicted {
             .extend(found.map(|(row, &held)| (row.pod.id, held)));
     }
 
-    /// Blocks that a pod is thought to hold.
+    /// The share of the hashed blocks that a pod is thought to hold; `None` when nothing was looked up.
+    pub(crate) fn share(&self, pod: PodId) -> Option<f64> {
+        (self.hashed > 0).then(|| f64::from(self.blocks(pod)) / f64::from(self.hashed))
+    }
+
+    /// The same in blocks.
     pub(crate) fn blocks(&self, pod: PodId) -> u32 {
         let last = self.held.iter().rev().find(|(id, _)| *id == pod);
         last.map_or(0, |(_, held)| *held)

@@ -3,6 +3,7 @@
 use super::passes::{Passes, Place, Predicted, Seen};
 use super::{Candidate, header};
 use crate::relay::Usage;
+use bytes::Bytes;
 use http::HeaderValue;
 use prefix_index::PodId;
 use routing::fleet::Pod;
@@ -20,6 +21,10 @@ pub(crate) struct Trail {
     predicted: Predicted,
     first_byte: Option<Instant>,
     usage: Option<Usage>,
+    /// The client's JSON, where requests are recorded.
+    pub(crate) body: Option<Bytes>,
+    /// A pod has served the request in good order.
+    served: bool,
 }
 
 impl Trail {
@@ -53,6 +58,16 @@ impl Trail {
     /// The engine has reported.
     pub(crate) fn reported(&mut self, usage: Option<Usage>) {
         self.usage = usage;
+    }
+
+    /// A pod has served the request in good order.
+    pub(crate) fn served(&mut self) {
+        self.served = true;
+    }
+
+    /// The body of a request that is to be recorded.
+    pub(crate) fn take_served_body(&mut self) -> Option<Bytes> {
+        self.body.take().filter(|_| self.served)
     }
 
     pub(crate) fn is_pinned(&self) -> bool {

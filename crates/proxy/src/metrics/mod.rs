@@ -31,7 +31,11 @@ const PLUGIN_SECONDS: [f64; 6] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5];
 /// Buckets of match ratios. The first one holds the misses.
 const MATCH_RATIO: [f64; 9] = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+/// Buckets of actual less predicted shares. What lies between −0.05 and 0.05 is as good as equal: engines count in blocks of
+/// their own.
+const PREDICTION_ERROR: [f64; 10] = [-0.75, -0.5, -0.25, -0.1, -0.05, 0.05, 0.1, 0.25, 0.5, 0.75];
+
+pub(crate) type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Handles of all families.
 #[allow(
@@ -50,9 +54,13 @@ pub struct Metrics {
     pub active_downstream: Family<ModelLabel, Gauge>,
     pub active_upstream: Family<UpstreamLabels, Gauge>,
     pub match_ratio: Histograms<ModelLabel>,
+    pub predicted_ratio: Histograms<ModelLabel>,
+    pub actual_ratio: Histograms<ModelLabel>,
+    pub prediction_error: Histograms<ModelLabel>,
     pub evictions: Family<ModelLabel, Counter>,
     pub entries: Gauge,
     pub access_log_lost: Counter,
+    pub record_lost: Counter,
     pub scrape_failures: Counter,
     pub config_source_up: Gauge,
     pub sticky_errors: Family<StageLabel, Counter>,
@@ -74,14 +82,19 @@ impl Metrics {
             active_downstream: Family::default(),
             active_upstream: Family::default(),
             match_ratio: Family::new_with_constructor(|| Histogram::new(MATCH_RATIO)),
+            predicted_ratio: Family::new_with_constructor(|| Histogram::new(MATCH_RATIO)),
+            actual_ratio: Family::new_with_constructor(|| Histogram::new(MATCH_RATIO)),
+            prediction_error: Family::new_with_constructor(|| Histogram::new(PREDICTION_ERROR)),
             evictions: Family::default(),
             entries: Gauge::default(),
             access_log_lost: Counter::default(),
+            record_lost: Counter::default(),
             scrape_failures: Counter::default(),
             config_source_up: Gauge::default(),
             sticky_errors: Family::default(),
         };
         metrics.register();
+        metrics.register_predictions();
         metrics
     }
 
@@ -153,6 +166,11 @@ impl Metrics {
             self.access_log_lost.clone(),
         );
         r.register(
+            "record_lost_requests",
+            "Requests left out of the recording because it fell behind or could not be written",
+            self.record_lost.clone(),
+        );
+        r.register(
             "scrape_failures",
             "Scrapes of a pod's metrics that failed",
             self.scrape_failures.clone(),
@@ -175,6 +193,25 @@ impl Metrics {
             version,
         );
         process::register(&mut self.registry);
+    }
+
+    fn register_predictions(&mut self) {
+        let r = self.registry.sub_registry_with_prefix("kthena_router");
+        r.register(
+            "prefix_cache_predicted_ratio",
+            "Share of the hashed prompt that the pod was sent before, where its engine reports cached tokens",
+            self.predicted_ratio.clone(),
+        );
+        r.register(
+            "prefix_cache_actual_ratio",
+            "Share of the prompt that the engine reports as cached",
+            self.actual_ratio.clone(),
+        );
+        r.register(
+            "prefix_cache_prediction_error",
+            "Actual less predicted share",
+            self.prediction_error.clone(),
+        );
     }
 
     /// The page in Prometheus' text format; `fleet` is the snapshot whose pods it shows.

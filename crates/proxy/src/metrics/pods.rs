@@ -1,8 +1,9 @@
 //! Gauges of each pod, read from the snapshot when the page is asked for: a pod that is gone leaves no series behind.
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 use routing::fleet::{Fleet, Pod};
 use std::collections::BTreeMap;
@@ -37,8 +38,44 @@ impl Collector for Pods {
             "Requests in the engine's waiting queue, as last read",
             pods().filter_map(|pod| Some((pod, pod.load.known()?.waiting))),
             u32::max,
+        )?;
+        let cached = || pods().filter_map(|pod| Some((pod, pod.load.cache_tokens()?)));
+        counters(
+            &mut encoder,
+            "pod_prefix_cache_queried_tokens",
+            "Prompt tokens that the engine has looked up in its cache since the router first read its metrics",
+            cached().map(|(pod, tokens)| (pod, tokens.queried)),
+        )?;
+        counters(
+            &mut encoder,
+            "pod_prefix_cache_hit_tokens",
+            "Those that it has found",
+            cached().map(|(pod, tokens)| (pod, tokens.hit)),
         )
     }
+}
+
+/// One series a name, as for [`gauges`]: the sum.
+fn counters<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (&'a Pod, u64)>,
+) -> Result<(), fmt::Error> {
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for (pod, value) in values {
+        let sum = by_name.entry(pod.name.as_str()).or_default();
+        *sum = sum.saturating_add(value);
+    }
+    if by_name.is_empty() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (name, value) in by_name {
+        let labels = [("backend_pod", name)];
+        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// One series a name: a pod that servers ask for on several ports is as many engines under one name, whose values `merge`

@@ -96,6 +96,9 @@ impl RelayBody {
             self.record.broke_off(broken(&BodyError::Unfinished));
         }
         let served = self.success && !facts.gave_up && !self.unfinished;
+        if served {
+            self.record.served();
+        }
         let (app, model) = (&self.record.app, self.record.model_label());
         if let (Some(memo), Some(in_flight), true) = (&self.memo, &self.in_flight, served) {
             app.served(memo, in_flight.pod().id, model);

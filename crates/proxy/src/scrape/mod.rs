@@ -1,6 +1,7 @@
 //! Reads every pod's `/metrics` and `/v1/models`, each page on its own, every interval.
 
 mod get;
+mod growth;
 mod latency;
 mod list;
 mod page;

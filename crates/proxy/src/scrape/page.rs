@@ -17,9 +17,11 @@ enum Field {
     TtftCount,
     TpotSum,
     TpotCount,
+    CacheQueried,
+    CacheHit,
 }
 
-type Names = (&'static [u8], [(&'static [u8], Field); 7]);
+type Names = (&'static [u8], [(&'static [u8], Field); 9]);
 
 /// Prefix of all metrics of the engine, and the names after it.
 const VLLM: Names = (
@@ -32,6 +34,8 @@ const VLLM: Names = (
         (b"time_to_first_token_seconds_count", Field::TtftCount),
         (b"inter_token_latency_seconds_sum", Field::TpotSum),
         (b"inter_token_latency_seconds_count", Field::TpotCount),
+        (b"prefix_cache_queries_total", Field::CacheQueried),
+        (b"prefix_cache_hits_total", Field::CacheHit),
     ],
 );
 const SGLANG: Names = (
@@ -44,10 +48,13 @@ const SGLANG: Names = (
         (b"time_to_first_token_seconds_count", Field::TtftCount),
         (b"inter_token_latency_seconds_sum", Field::TpotSum),
         (b"inter_token_latency_seconds_count", Field::TpotCount),
+        (b"prompt_tokens_total", Field::CacheQueried),
+        (b"cached_tokens_total", Field::CacheHit),
     ],
 );
 
-/// The figures of one page. Of several series of one name the last wins; a missing gauge is 0.
+/// The figures of one page. Of several series of one name the last wins, but counters of the prefix cache are summed; a
+/// missing gauge is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Share of the KV cache in use, 0..=1.
@@ -60,6 +67,10 @@ pub struct Sample {
     pub ttft: (f64, f64),
     /// The same of the time between two tokens.
     pub tpot: (f64, f64),
+    /// Prompt tokens that were looked up in the prefix cache since the engine started.
+    pub cache_queried: f64,
+    /// Those that were found; `None` for an engine that does not count them.
+    pub cache_hit: Option<f64>,
 }
 
 /// A page that is being read.
@@ -139,6 +150,14 @@ impl Page {
             Field::TtftCount => &mut s.ttft.1,
             Field::TpotSum => &mut s.tpot.0,
             Field::TpotCount => &mut s.tpot.1,
+            Field::CacheQueried => {
+                s.cache_queried += value;
+                return;
+            }
+            Field::CacheHit => {
+                *s.cache_hit.get_or_insert_default() += value;
+                return;
+            }
         } = value;
     }
 }
@@ -188,6 +207,11 @@ mod tests {
         vllm:time_to_first_token_seconds_sum{engine=\"0\"} 1.5\n\
         vllm:time_to_first_token_seconds_count{engine=\"0\"} 3\n\
         vllm:time_to_first_token_seconds_created{engine=\"0\"} 1.7e9\n\
+        vllm:prefix_cache_queries_total{engine=\"0\"} 640\n\
+        vllm:prefix_cache_queries_total{engine=\"1\"} 64\n\
+        vllm:prefix_cache_hits_total{engine=\"0\"} 128\n\
+        vllm:prefix_cache_hits_created{engine=\"0\"} 1.7e9\n\
+        vllm:external_prefix_cache_hits_total{engine=\"0\"} 9\n\
         vllm:inter_token_latency_seconds_sum 0.25\n\
         vllm:inter_token_latency_seconds_count 10";
 
@@ -199,6 +223,8 @@ mod tests {
             running: 2.0,
             ttft: (1.5, 3.0),
             tpot: (0.25, 10.0),
+            cache_queried: 704.0,
+            cache_hit: Some(128.0),
         };
         for step in 1..80 {
             assert_eq!(

@@ -1,10 +1,11 @@
 //! The scrapes of one pod's metrics.
 
 use super::get::{Get, stale_after};
+use super::growth::Growth;
 use super::latency::Latency;
 use super::{Page, Sample};
 use crate::app::App;
-use routing::fleet::{Gauges, Pod};
+use routing::fleet::{CacheTokens, Gauges, Pod};
 use std::sync::Arc;
 
 /// Longest page, in bytes; a real one has 50 to 100 KiB.
@@ -17,6 +18,8 @@ pub(super) struct PodScraper {
     page: Get,
     ttft: Latency,
     tpot: Latency,
+    cache_queried: Growth,
+    cache_hit: Growth,
     failing: bool,
 }
 
@@ -28,6 +31,8 @@ impl PodScraper {
             pod: Arc::clone(pod),
             ttft: Latency::default(),
             tpot: Latency::default(),
+            cache_queried: Growth::default(),
+            cache_hit: Growth::default(),
             failing: false,
         }
     }
@@ -65,6 +70,12 @@ impl PodScraper {
         let sample = page
             .finish()
             .ok_or("the page holds none of the engine's metrics")?;
+        if let Some(hit) = sample.cache_hit {
+            self.pod.load.set_cache_tokens(CacheTokens {
+                queried: self.cache_queried.update(sample.cache_queried),
+                hit: self.cache_hit.update(hit),
+            });
+        }
         Ok(self.gauges(&sample))
     }
 

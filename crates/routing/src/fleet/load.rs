@@ -1,5 +1,6 @@
 //! What is known about a pod's load right now.
 
+use crate::request::Api;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -17,6 +18,24 @@ pub struct Gauges {
     pub ttft: f32,
     /// Mean time per output token of the latest samples, in seconds; 0 while there is none.
     pub tpot: f32,
+}
+
+/// Prompt tokens that an engine has looked up in its prefix cache, and those that it found, since the router first read
+/// its metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheTokens {
+    /// Looked up.
+    pub queried: u64,
+    /// Found.
+    pub hit: u64,
+}
+
+impl CacheTokens {
+    /// The share that was found; `None` when nothing was looked up.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        (self.queried > 0).then(|| self.hit as f64 / self.queried as f64)
+    }
 }
 
 /// Live figures of one pod: the router's own in-flight count, and what the last good scrape said.
@@ -38,6 +57,12 @@ pub struct Load {
     /// Until when others are to be asked first, in milliseconds since the process started.
     behind_until_ms: AtomicU64,
     models_known: AtomicBool,
+    /// Whether there are cache counters at all.
+    counts_cache: AtomicBool,
+    cache_queried: AtomicU64,
+    cache_hit: AtomicU64,
+    /// A bit for each API that has reported cached tokens.
+    reports_cached: AtomicU32,
 }
 
 impl Load {
@@ -99,6 +124,36 @@ impl Load {
         now_ms < self.behind_until_ms.load(Relaxed)
     }
 
+    /// What the engine's counters of its prefix cache have grown by; `None` for an engine that has none.
+    #[must_use]
+    pub fn cache_tokens(&self) -> Option<CacheTokens> {
+        let tokens = || CacheTokens {
+            queried: self.cache_queried.load(Relaxed),
+            hit: self.cache_hit.load(Relaxed),
+        };
+        self.counts_cache.load(Relaxed).then(tokens)
+    }
+
+    /// Stores what the counters have grown by.
+    pub fn set_cache_tokens(&self, tokens: CacheTokens) {
+        self.cache_queried.store(tokens.queried, Relaxed);
+        self.cache_hit.store(tokens.hit, Relaxed);
+        self.counts_cache.store(true, Relaxed);
+    }
+
+    /// An answer of this API named its cached tokens.
+    pub fn reports_cached(&self, api: Api) {
+        if !self.has_reported_cached(api) {
+            self.reports_cached.fetch_or(bit(api), Relaxed);
+        }
+    }
+
+    /// Whether an answer of this API has named its cached tokens before. Engines leave them out when there are none.
+    #[must_use]
+    pub fn has_reported_cached(&self, api: Api) -> bool {
+        self.reports_cached.load(Relaxed) & bit(api) != 0
+    }
+
     /// Model and adapter names that the engine lists under `/v1/models`.
     #[must_use]
     pub fn models(&self) -> Arc<Vec<Box<str>>> {
@@ -118,5 +173,15 @@ impl Load {
             self.models.store(Arc::new(names));
         }
         self.models_known.store(true, Relaxed);
+    }
+}
+
+fn bit(api: Api) -> u32 {
+    match api {
+        Api::Chat => 1,
+        Api::Completions => 2,
+        Api::Responses => 4,
+        Api::Messages => 8,
+        Api::Other(_) => 16,
     }
 }

@@ -13,7 +13,7 @@ mod server;
 mod sticky;
 
 pub use disaggregated::{Disaggregated, PdGroup, PdRole};
-pub use load::{Gauges, Load};
+pub use load::{CacheTokens, Gauges, Load};
 pub use name::ObjectName;
 pub use pod::{Endpoint, Engine, InFlight, Pod, PodIds};
 pub use prefix_index::PodId;
