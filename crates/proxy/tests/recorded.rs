@@ -163,6 +163,8 @@ fn j1_the_real_metrics_pages() {
         running: 2.0,
         ttft: (0.210_333_108_901_977_54, 14.0),
         tpot: (1.223_812_342_998_826_4, 354.0),
+        cache_queried: 3100.0,
+        cache_hit: Some(192.0),
     };
     for step in [100, 8192, usize::MAX] {
         assert_eq!(read(recorded!("requests-waiting.txt"), step), Some(waiting));
