@@ -26,6 +26,7 @@ async fn the_families_and_their_types() {
             "kthena_router_prefix_cache_evictions counter",
             "kthena_router_prefix_cache_entries gauge",
             "kthena_router_access_log_lost_lines counter",
+            "kthena_router_record_lost_requests counter",
             "kthena_router_scrape_failures counter",
             "kthena_router_config_source_up gauge",
             "kthena_router_build_info gauge",
