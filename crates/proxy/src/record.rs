@@ -1,5 +1,7 @@
 //! What is written down about one request, from its receipt to its end, whatever the end is.
 
+mod request_id;
+
 use crate::access_log::{Entry, Failure, Timings};
 use crate::app::App;
 use crate::error::Refusal;
@@ -12,16 +14,13 @@ use crate::metrics::{
 use crate::recording::Served;
 use crate::relay::Usage;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Version};
+use http::{HeaderValue, Version};
 use routing::fleet::Pod;
 use routing::prompt::Prompt;
 use routing::request::Api;
 use routing::route::Routed;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
-
-/// The id of a request, from the client or made here; forwarded and logged.
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Status in log and metrics of a request whose client left before the response. Nobody ever receives it.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -64,12 +63,7 @@ pub(crate) struct Record {
 impl Record {
     /// Starts the record of a request; gives it an id if it has none, or one that cannot be logged as it is.
     pub(crate) fn start(app: Arc<App>, api: Api, parts: &mut Parts) -> Self {
-        let given = parts.headers.get(X_REQUEST_ID).filter(|id| is_plain(id));
-        let request_id = given.cloned().unwrap_or_else(|| {
-            let id = new_id();
-            parts.headers.insert(X_REQUEST_ID, id.clone());
-            id
-        });
+        let request_id = request_id::take(&mut parts.headers);
         let told = app.settings.decision_header.wanted(&mut parts.headers);
         Self {
             _active: Raised::new(app.metrics.active.clone()),
@@ -450,21 +444,6 @@ static UNKNOWN_MODEL: LazyLock<Text> = LazyLock::new(|| Text::from("unknown"));
 /// Longest method, path, model name or message in a log line, in bytes. Clients choose them; real ones are far shorter.
 const MAX_LOGGED: usize = 512;
 
-/// Longest `x-request-id` that is taken over, in bytes; more than two UUIDs and a trace id.
-const MAX_ID: usize = 128;
-
-/// Whether an id can be logged and passed on as it is: visible ASCII, and not too long. Another one is replaced.
-fn is_plain(id: &HeaderValue) -> bool {
-    let id = id.as_bytes();
-    (1..=MAX_ID).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
-}
-
-fn new_id() -> HeaderValue {
-    let mut text = uuid::Uuid::encode_buffer();
-    let id = crate::rand::request_id().hyphenated();
-    HeaderValue::from_str(id.encode_lower(&mut text)).unwrap_or(HeaderValue::from_static("-"))
-}
-
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_LOGGED)]
 }
@@ -486,20 +465,5 @@ mod tests {
         assert_eq!(shortened("qwen"), "qwen");
         assert_eq!(shortened(&"x".repeat(1 << 20)).len(), MAX_LOGGED);
         assert_eq!(shortened(&"ö".repeat(1000)).len(), MAX_LOGGED);
-    }
-
-    #[test]
-    fn only_a_plain_id_is_taken_over() {
-        let plain = |id: &[u8]| is_plain(&HeaderValue::from_bytes(id).unwrap());
-        assert!(plain(b"4a5e-1") && plain(b"req_{a=b}/\"c\"") && plain(&[b'x'; MAX_ID]));
-        for id in [
-            &b""[..],
-            b"a b",
-            b"a\tb",
-            b"caf\xc3\xa9",
-            &[b'x'; MAX_ID + 1],
-        ] {
-            assert!(!plain(id), "{id:?}");
-        }
     }
 }
