@@ -418,7 +418,9 @@ fn walk(plan: &PairPlan, before: &[u32], bad: &[u32]) -> Vec<(u32, u32)> {
 
 /// A plan with the pods of each kind in the order of their ids.
 fn in_order(server: &ModelServer) -> PairPlan {
-    let mut plan = plan(&scheduler(&[], &[]), server, "x", 0).0.unwrap();
+    let mut plan = plan(&scheduler(&[], &[]), server, "x", 0)
+        .0
+        .expect("a plan");
     plan.pairs.sort_by_key(|pair| pair.decode.id);
     for pair in &mut plan.pairs {
         pair.prefill.sort_by_key(|pod| pod.id);

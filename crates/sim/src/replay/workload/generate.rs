@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A kind of traffic. Sizes are tokens; [`Mix`] says how many.
+/// A kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
     /// Groups of requests that share a long system prompt, longer than the default settings hash, and differ after it: agents with
