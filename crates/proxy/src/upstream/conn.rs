@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection, polled by whoever uses it.
 
-use super::noting::{Heard, Noting};
+use super::heard::{Heard, Noting};
 use super::{Payload, SendError, Stage};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection and its state machine.
 pub(super) struct Conn {
     sender: SendRequest<Payload>,
-    driver: Pin<Box<Connection<TokioIo<Noting<TcpStream>>, Payload>>>,
+    driver: Pin<Box<Connection<TokioIo<Noting>, Payload>>>,
     closed: bool,
     heard: Heard,
     /// Requests that it has carried to the end.
@@ -40,7 +40,7 @@ impl Conn {
         stream
             .set_nodelay(true)
             .map_err(|e| SendError::new(Stage::Connect, e))?;
-        let (stream, heard) = Noting::new(stream);
+        let (stream, heard) = Heard::on(stream);
         let (sender, driver) = Builder::new()
             .handshake(TokioIo::new(stream))
             .await

@@ -6,7 +6,7 @@
 mod body;
 mod conn;
 mod error;
-mod noting;
+mod heard;
 mod payload;
 mod pool;
 

@@ -205,3 +205,28 @@ async fn a_file_that_cannot_be_opened_stops_the_start() {
     assert_eq!(router.exit_code().await, Some(1));
     router.log.has("no/such/dir/requests.jsonl").await;
 }
+
+#[tokio::test]
+async fn what_was_recorded_can_be_replayed_in_both_forms() {
+    for redact in [&[][..], &["--record-redact"]] {
+        let pod = Pod::start().await;
+        let mut router = recording(&pod, redact).start().await;
+        let prompt = crate::text(3, 2_000);
+        for _ in 0..3 {
+            router.post(COMPLETIONS, completion(&prompt)).await;
+        }
+        router.terminate();
+        assert_eq!(router.exit_code().await, Some(0));
+        let file = router.dir().join(FILE);
+        let args = ["replay", "--json", "--pods", "1", "--trace"];
+        let args = [&args[..], &[file.to_str().unwrap()]].concat();
+        let ended = e2e::run(env!("CARGO_BIN_EXE_kthena-router"), &args).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let outcome: Value = serde_json::from_str(&ended.out).unwrap();
+        let run = &outcome["runs"][0];
+        assert_eq!((&run["requests"], &run["failed"]), (&3.into(), &0.into()));
+        // The pod has said that it answered with three tokens.
+        assert_eq!(run["completion_tokens"], 9, "{redact:?}");
+        assert!(run["cached_share"].as_f64() > Some(0.5), "{redact:?}");
+    }
+}

@@ -9,7 +9,7 @@ use super::fleet::{Setup, What};
 use super::oracle;
 use super::outcome::Outcome;
 use super::router::{Router, models};
-use super::workload::{Content, Request, Workload, completion};
+use super::workload::{Content, Request, Segment, Workload, completion};
 use crate::model::{Event, FinishReason, InvalidParams, Rejected, RequestId, Submission};
 use crate::rng::Rng;
 use crate::tokens;
@@ -420,12 +420,8 @@ fn check(setup: &Setup) -> Result<(), SetupError> {
 fn prompt(request: &Request, read: &ModelRequest<'_>) -> (Vec<u32>, usize) {
     match &request.content {
         Content::Made { segments, .. } => {
-            let mut tokens = Vec::new();
-            segments
-                .iter()
-                .for_each(|segment| segment.tokens(&mut tokens));
             let bytes = segments.iter().map(|segment| segment.bytes()).sum();
-            (tokens, bytes)
+            (made_tokens(segments), bytes)
         }
         Content::Body(_) => {
             let text = read.prompt.text();
@@ -434,19 +430,22 @@ fn prompt(request: &Request, read: &ModelRequest<'_>) -> (Vec<u32>, usize) {
     }
 }
 
+/// The tokens alone, for a request that is asked again.
 fn prompt_again(request: &Request) -> Vec<u32> {
     match &request.content {
-        Content::Made { segments, .. } => {
-            let mut tokens = Vec::new();
-            segments
-                .iter()
-                .for_each(|segment| segment.tokens(&mut tokens));
-            tokens
-        }
+        Content::Made { segments, .. } => made_tokens(segments),
         Content::Body(body) => {
             let read = extract(&request.path, None, body);
             read.map(|read| prompt(request, &read).0)
                 .unwrap_or_default()
         }
     }
+}
+
+fn made_tokens(segments: &[Segment]) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    segments
+        .iter()
+        .for_each(|segment| segment.tokens(&mut tokens));
+    tokens
 }

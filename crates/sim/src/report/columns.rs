@@ -98,7 +98,7 @@ impl Column {
         Self::Entries,
     ];
 
-    /// The column's heading; `first` of a group of percentiles names what they are of.
+    /// The column's heading. Percentiles stand behind the mean that says what they are of.
     #[must_use]
     pub fn heading(self) -> &'static str {
         match self {
