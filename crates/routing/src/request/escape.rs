@@ -32,8 +32,9 @@ impl Escape {
         Self { bytes, len }
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    /// The text, filled up with zeros, and its length.
+    pub(super) fn padded(&self) -> ([u8; 4], usize) {
+        (self.bytes, self.len)
     }
 }
 
@@ -42,39 +43,41 @@ impl Escape {
 #[inline]
 pub(super) fn check(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
     match bytes.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => match unicode(bytes, at) {
-            Some((_, len)) => Ok(len),
-            None => Err(Malformed {
-                offset: (at + 2..)
-                    .find(|&i| !bytes.get(i).is_some_and(u8::is_ascii_hexdigit))
-                    .unwrap_or(at),
-                expected: "four hexadecimal digits",
-            }),
-        },
-        _ => Err(Malformed {
+        Some(&letter) if SIMPLE[usize::from(letter)] != 0 => Ok(2),
+        letter => check_unicode(bytes, at, letter),
+    }
+}
+
+fn check_unicode(bytes: &[u8], at: usize, letter: Option<&u8>) -> Result<usize, Malformed> {
+    if letter != Some(&b'u') {
+        return Err(Malformed {
             offset: at + 1,
             expected: "an escape",
+        });
+    }
+    match unicode(bytes, at) {
+        Some((_, len)) => Ok(len),
+        None => Err(Malformed {
+            offset: (at + 2..)
+                .find(|&i| !bytes.get(i).is_some_and(u8::is_ascii_hexdigit))
+                .unwrap_or(at),
+            expected: "four hexadecimal digits",
         }),
     }
 }
 
 /// Decodes the escape, which was checked, at the start of `raw`: its text and how many bytes spell it.
+#[inline]
 pub(super) fn decode(raw: &[u8]) -> (Escape, usize) {
-    let byte = match raw.get(1) {
-        Some(b'u') => {
-            let (code, len) = unicode(raw, 0).unwrap_or((0, raw.len()));
-            return (Escape::code_point(code), len);
-        }
-        Some(b'n') => b'\n',
-        Some(b't') => b'\t',
-        Some(b'r') => b'\r',
-        Some(b'b') => 0x08,
-        Some(b'f') => 0x0c,
-        Some(&itself) => itself,
-        None => b'\\',
-    };
-    (Escape::byte(byte), raw.len().min(2))
+    match raw.get(1).map(|&letter| SIMPLE[usize::from(letter)]) {
+        Some(byte) if byte != 0 => (Escape::byte(byte), 2),
+        _ => decode_unicode(raw),
+    }
+}
+
+fn decode_unicode(raw: &[u8]) -> (Escape, usize) {
+    let (code, len) = unicode(raw, 0).unwrap_or((0, raw.len()));
+    (Escape::code_point(code), len)
 }
 
 /// The code point of a `\u` escape at `at`, or of the surrogate pair that begins there, and how many bytes spell it.
@@ -100,6 +103,20 @@ fn hex(bytes: &[u8], at: usize) -> Option<u32> {
     (a | b | c | d < 16)
         .then(|| u32::from(a) << 12 | u32::from(b) << 8 | u32::from(c) << 4 | u32::from(d))
 }
+
+/// What the letter after a backslash stands for; 0 for those that make no escape of two bytes.
+const SIMPLE: [u8; 256] = {
+    let mut bytes = [0; 256];
+    bytes[b'"' as usize] = b'"';
+    bytes[b'\\' as usize] = b'\\';
+    bytes[b'/' as usize] = b'/';
+    bytes[b'b' as usize] = 0x08;
+    bytes[b'f' as usize] = 0x0c;
+    bytes[b'n' as usize] = b'\n';
+    bytes[b'r' as usize] = b'\r';
+    bytes[b't' as usize] = b'\t';
+    bytes
+};
 
 /// The value of each hexadecimal digit; 255 for all other bytes.
 const DIGITS: [u8; 256] = {

@@ -90,42 +90,38 @@ pub(super) fn string<const COUNT: bool>(bytes: &[u8], start: usize) -> Result<Sc
             }
         };
         let mut next = at + BLOCK;
-        if !is_plain::<COUNT>(block) {
-            let mut hits = specials(block);
-            while hits != 0 {
-                let lane = hits.trailing_zeros() as usize;
-                let hit = at + lane;
-                match bytes[hit] {
-                    b'"' => {
-                        let mut characters = 0;
-                        if COUNT {
-                            characters = (hit - start - silent) as u64
-                                - u64::from(
-                                    (continuations(block) & !(u64::MAX << lane)).count_ones(),
-                                );
-                        }
-                        return Ok(Scanned {
-                            end: hit,
-                            characters,
-                        });
+        let mut hits = specials(block);
+        while hits != 0 {
+            let lane = hits.trailing_zeros() as usize;
+            let hit = at + lane;
+            match bytes[hit] {
+                b'"' => {
+                    let mut characters = 0;
+                    if COUNT {
+                        let before = continuations(block) & !(u64::MAX << lane);
+                        characters = (hit - start - silent) as u64 - u64::from(before.count_ones());
                     }
-                    b'\\' => {
-                        let len = escape::check(bytes, hit)?;
-                        silent += len - 1;
-                        hits &= u64::MAX.checked_shl((lane + len) as u32).unwrap_or(0);
-                        next = next.max(hit + len);
-                    }
-                    _ => {
-                        return Err(Malformed {
-                            offset: hit,
-                            expected: "no bare control character in a string",
-                        });
-                    }
+                    return Ok(Scanned {
+                        end: hit,
+                        characters,
+                    });
+                }
+                b'\\' => {
+                    let len = escape::check(bytes, hit)?;
+                    silent += len - 1;
+                    hits &= u64::MAX.checked_shl((lane + len) as u32).unwrap_or(0);
+                    next = next.max(hit + len);
+                }
+                _ => {
+                    return Err(Malformed {
+                        offset: hit,
+                        expected: "no bare control character in a string",
+                    });
                 }
             }
-            if COUNT {
-                silent += count_continuations(block);
-            }
+        }
+        if COUNT && !is_ascii(block) {
+            silent += continuations(block).count_ones() as usize;
         }
         at = next;
     }
@@ -151,12 +147,10 @@ fn pad(bytes: &[u8]) -> [u8; BLOCK] {
     padded
 }
 
-/// Whether no byte needs a look and, if they are to be counted, all are ASCII: one test for most blocks.
+/// Whether all bytes are ASCII.
 #[inline]
-fn is_plain<const COUNT: bool>(block: &[u8; BLOCK]) -> bool {
-    let any = parts(block).fold(i8x16::ZERO, |any, part| {
-        any | special(part) | if COUNT { part } else { i8x16::ZERO }
-    });
+fn is_ascii(block: &[u8; BLOCK]) -> bool {
+    let any = parts(block).fold(i8x16::ZERO, |any, part| any | part);
     any.to_bitmask() == 0
 }
 
@@ -170,17 +164,6 @@ fn specials(block: &[u8; BLOCK]) -> u64 {
 #[inline]
 fn continuations(block: &[u8; BLOCK]) -> u64 {
     mask(block, |part| part.simd_lt(i8x16::splat(CONTINUATIONS_END)))
-}
-
-/// How many continuation bytes of UTF-8 there are.
-#[inline]
-fn count_continuations(block: &[u8; BLOCK]) -> usize {
-    // The compiler makes vector instructions of a sum of bytes; 64 do not overflow it.
-    let count: u8 = block
-        .iter()
-        .map(|&b| u8::from(b.cast_signed() < CONTINUATIONS_END))
-        .sum();
-    usize::from(count)
 }
 
 #[inline]

@@ -1,6 +1,6 @@
 //! Pieces of a document that was checked: raw bytes, decoded only where someone looks.
 
-use super::escape;
+use super::escape::{self, Escape};
 use super::json::Cursor;
 use super::scan::Hits;
 use memchr::memchr;
@@ -141,29 +141,33 @@ impl<'a> Text<'a> {
     /// them are gathered. A piece may be empty.
     pub(crate) fn pieces(self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut hits = Hits::from(self.raw, 0);
-        let Some(mut backslash) = hits.next() else {
+        let mut next = hits.next();
+        if next.is_none() {
             return sink(self.raw);
-        };
+        }
         let mut rest = 0;
         let mut gathered = Gathered::default();
         loop {
-            gathered.add(&self.raw[rest..backslash], sink)?;
-            let (escape, used) = escape::decode(&self.raw[backslash..]);
-            gathered.add(escape.as_bytes(), sink)?;
-            rest = backslash + used;
-            hits.skip_to(rest);
-            match hits.next() {
-                Some(next) => backslash = next,
-                None => break,
+            let end = next.unwrap_or(self.raw.len());
+            gathered.stretch(self.raw, rest..end, sink)?;
+            if next.is_none() {
+                return gathered.flush(sink);
             }
+            let (escape, used) = escape::decode(&self.raw[end..]);
+            gathered.escape(escape);
+            rest = end + used;
+            hits.skip_to(rest);
+            next = hits.next();
         }
-        gathered.add(&self.raw[rest..], sink)?;
-        gathered.flush(sink)
     }
 }
 
+/// Stretches up to this length are gathered, and copied as if they had it: a copy of fixed length is some instructions
+/// in place of a call.
+const SHORT: usize = 64;
+
 /// Bytes that are gathered before they are given on: a few blocks of a prompt.
-const GATHER: usize = 256;
+const GATHER: usize = 8 * SHORT;
 
 /// Short pieces on their way to one that is worth its call. Source code and lists have an escape every few dozen bytes.
 #[derive(Debug)]
@@ -182,22 +186,55 @@ impl Default for Gathered {
 }
 
 impl Gathered {
+    /// Takes what stands between two escapes, and sees to it that the text of an escape has room behind it.
     #[inline]
-    fn add(
+    fn stretch(
         &mut self,
-        piece: &[u8],
+        raw: &[u8],
+        range: Range<usize>,
         sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if let Some(free) = self.bytes[self.len..].get_mut(..piece.len()) {
-            free.copy_from_slice(piece);
-            self.len += piece.len();
-            return ControlFlow::Continue(());
+        let len = range.len();
+        if self.len + len.max(SHORT) + size_of::<Escape>() > GATHER {
+            self.flush(sink)?;
         }
-        self.flush(sink)?;
-        sink(piece)
+        if len > SHORT {
+            self.flush(sink)?;
+            return sink(&raw[range]);
+        }
+        let free = &mut self.bytes[self.len..];
+        match (
+            raw[range.start..].first_chunk::<SHORT>(),
+            free.first_chunk_mut::<SHORT>(),
+        ) {
+            (Some(from), Some(to)) => *to = *from,
+            _ => copy_last(&raw[range], free),
+        }
+        self.len += len;
+        ControlFlow::Continue(())
     }
 
+    /// Takes the text of an escape.
+    #[inline]
+    fn escape(&mut self, escape: Escape) {
+        let (bytes, len) = escape.padded();
+        if let Some(free) = self.bytes[self.len..].first_chunk_mut() {
+            *free = bytes;
+            self.len += len;
+        }
+    }
+
+    #[inline(never)]
     fn flush(&mut self, sink: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
         sink(&self.bytes[..std::mem::take(&mut self.len)])
+    }
+}
+
+/// Copies what stands too near to the end of its text for a copy of fixed length.
+#[cold]
+#[inline(never)]
+fn copy_last(from: &[u8], to: &mut [u8]) {
+    if let Some(to) = to.get_mut(..from.len()) {
+        to.copy_from_slice(from);
     }
 }
