@@ -7,6 +7,7 @@
 pub mod access_log;
 mod app;
 pub mod auth;
+mod backlog;
 pub mod debug;
 pub mod doctor;
 mod error;

@@ -1,12 +1,10 @@
-//! Lines leave through a thread of their own, many in one write, so that a slow disk never holds a request.
+//! Lines on their way to where the access log goes.
 
 use super::Output;
-use parking_lot::{Condvar, Mutex};
+use crate::backlog::Backlog;
 use prometheus_client::metrics::counter::Counter;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Bytes that may wait to be written. Lines beyond are dropped and counted: a log that has fallen this far behind must
@@ -16,24 +14,11 @@ const LIMIT: usize = 8 << 20;
 /// the line itself.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// The buffer in front of the writing thread. Dropping it writes what is left and ends the thread.
+/// The way to the output. Dropping it writes what is left.
 #[derive(Debug)]
 pub struct LogWriter {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    backlog: Backlog<String>,
     lost: Counter,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
-    filled: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    text: String,
-    closed: bool,
 }
 
 impl LogWriter {
@@ -42,84 +27,41 @@ impl LogWriter {
     /// # Errors
     /// When the file cannot be opened or the thread cannot be started.
     pub fn start(output: &Output, lost: Counter) -> io::Result<Self> {
-        let sink: Box<dyn Write + Send> = match output {
+        let mut sink: Box<dyn Write + Send> = match output {
             Output::Stdout => Box::new(io::stdout()),
             Output::Stderr => Box::new(io::stderr()),
             Output::File(path) => {
                 Box::new(OpenOptions::new().create(true).append(true).open(path)?)
             }
         };
-        let shared = Arc::<Shared>::default();
-        let (theirs, unwritten) = (Arc::clone(&shared), lost.clone());
-        let thread = std::thread::Builder::new()
-            .name("access-log".into())
-            .spawn(move || theirs.drain(sink, &unwritten))?;
+        let unwritten = lost.clone();
+        let mut failing = false;
+        let write = move |lines: &String| {
+            // A log that cannot be written must not stop the router; the next line may succeed again.
+            match sink.write_all(lines.as_bytes()).and_then(|()| sink.flush()) {
+                Ok(()) => {
+                    if std::mem::take(&mut failing) {
+                        tracing::info!("the access log can be written again");
+                    }
+                }
+                Err(error) => {
+                    unwritten.inc_by(memchr::memchr_iter(b'\n', lines.as_bytes()).count() as u64);
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!("cannot write the access log, its lines are lost: {error}");
+                    }
+                }
+            }
+        };
         Ok(Self {
-            shared,
-            thread: Some(thread),
+            backlog: Backlog::start("access-log", LIMIT, GATHER, write)?,
             lost,
         })
     }
 
     /// Adds a line; `write` appends it to the buffer, its line end included.
     pub fn line(&self, write: impl FnOnce(&mut String)) {
-        let mut waiting = self.shared.waiting.lock();
-        if waiting.text.len() > LIMIT {
+        if !self.backlog.add(write) {
             self.lost.inc();
-            return;
-        }
-        let first = waiting.text.is_empty();
-        write(&mut waiting.text);
-        drop(waiting);
-        if first {
-            self.shared.filled.notify_one();
-        }
-    }
-}
-
-impl Drop for LogWriter {
-    fn drop(&mut self) {
-        self.shared.waiting.lock().closed = true;
-        self.shared.filled.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    fn drain(&self, mut sink: Box<dyn Write + Send>, lost: &Counter) {
-        let mut batch = String::new();
-        let mut failing = false;
-        loop {
-            let mut waiting = self.waiting.lock();
-            self.filled
-                .wait_while(&mut waiting, |w| w.text.is_empty() && !w.closed);
-            if !waiting.closed {
-                self.filled
-                    .wait_while_for(&mut waiting, |w| !w.closed, GATHER);
-            }
-            std::mem::swap(&mut batch, &mut waiting.text);
-            let last = waiting.closed;
-            drop(waiting);
-            // A log that cannot be written must not stop the router; the next line may succeed again.
-            match sink.write_all(batch.as_bytes()).and_then(|()| sink.flush()) {
-                Ok(()) => {
-                    if !batch.is_empty() && std::mem::take(&mut failing) {
-                        tracing::info!("the access log can be written again");
-                    }
-                }
-                Err(error) => {
-                    lost.inc_by(memchr::memchr_iter(b'\n', batch.as_bytes()).count() as u64);
-                    if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!("cannot write the access log, its lines are lost: {error}");
-                    }
-                }
-            }
-            batch.clear();
-            if last {
-                return;
-            }
         }
     }
 }
@@ -161,14 +103,12 @@ mod tests {
     fn lines_beyond_the_limit_are_dropped_and_counted() {
         let lost = Counter::default();
         let writer = LogWriter {
-            shared: Arc::default(),
-            thread: None,
+            backlog: Backlog::unwritten(LIMIT),
             lost: lost.clone(),
         };
         for _ in 0..12 {
             writer.line(|text| text.push_str(&"x".repeat(1 << 20)));
         }
         assert_eq!(lost.get(), 3);
-        assert!(writer.shared.waiting.lock().text.len() <= LIMIT + (1 << 20));
     }
 }

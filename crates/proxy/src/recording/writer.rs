@@ -1,15 +1,14 @@
-//! The thread that writes.
+//! Requests on their way to the file.
 
 use super::redact::Key;
 use super::{Recording, Served, line};
-use parking_lot::{Condvar, Mutex};
+use crate::backlog::{Backlog, Batch};
 use prometheus_client::metrics::counter::Counter;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Bytes of bodies that may wait to be written; what comes on top is dropped and counted. Two bodies of the greatest
@@ -24,27 +23,30 @@ const WRITE_SIZE: usize = 1 << 20;
 /// Errors are logged this often at most.
 const ERROR_PAUSE: Duration = Duration::from_secs(60);
 
-/// The queue in front of the thread. Dropping it writes what is left and ends the thread.
+/// The way to the file. Dropping it writes what is left.
 #[derive(Debug)]
 pub struct Recorder {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    waiting: Mutex<Waiting>,
-    filled: Condvar,
+    backlog: Backlog<Requests>,
     /// The file has its greatest length.
-    full: AtomicBool,
+    full: Arc<AtomicBool>,
     lost: Counter,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    requests: Vec<Served>,
+struct Requests {
+    list: Vec<Served>,
     bytes: usize,
-    closed: bool,
+}
+
+impl Batch for Requests {
+    fn size(&self) -> usize {
+        self.bytes
+    }
+
+    fn clear(&mut self) {
+        // A burst's room is not kept.
+        *self = Self::default();
+    }
 }
 
 impl Recorder {
@@ -53,90 +55,44 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be opened or the thread cannot be started.
     pub fn start(recording: &Recording, lost: Counter) -> io::Result<Self> {
-        let output = Output::open(recording)?;
+        let mut output = Output::open(recording)?;
         let key = recording.redacts.then(Key::default);
-        let shared = Arc::new(Shared {
-            waiting: Mutex::default(),
-            filled: Condvar::new(),
-            full: AtomicBool::new(false),
-            lost,
-        });
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("recorder".into())
-            .spawn(move || theirs.drain(output, key.as_ref()))?;
+        let full = Arc::new(AtomicBool::new(false));
+        let (theirs, unwritten) = (Arc::clone(&full), lost.clone());
+        let write = move |requests: &Requests| {
+            for served in &requests.list {
+                let added = output.full || output.add(served, key.as_ref());
+                if !added {
+                    unwritten.inc();
+                }
+                if output.lines.len() >= WRITE_SIZE {
+                    unwritten.inc_by(output.write());
+                }
+            }
+            unwritten.inc_by(output.write());
+            theirs.store(output.full, Relaxed);
+        };
         Ok(Self {
-            shared,
-            thread: Some(thread),
+            backlog: Backlog::start("recorder", MAX_WAITING, GATHER, write)?,
+            full,
+            lost,
         })
     }
 
     /// Whether requests are still recorded.
     pub(crate) fn is_open(&self) -> bool {
-        !self.shared.full.load(Relaxed)
+        !self.full.load(Relaxed)
     }
 
     /// Hands a request over.
     pub(crate) fn record(&self, served: Served) {
-        let shared = &self.shared;
-        let mut waiting = shared.waiting.lock();
-        if waiting.bytes > MAX_WAITING {
-            shared.lost.inc();
-            return;
+        let taken = self.backlog.add(|requests| {
+            requests.bytes += served.body.len() + OVERHEAD;
+            requests.list.push(served);
+        });
+        if !taken {
+            self.lost.inc();
         }
-        waiting.bytes += served.body.len() + OVERHEAD;
-        let first = waiting.requests.is_empty();
-        waiting.requests.push(served);
-        drop(waiting);
-        if first {
-            shared.filled.notify_one();
-        }
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.shared.waiting.lock().closed = true;
-        self.shared.filled.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    fn drain(&self, mut output: Output, key: Option<&Key>) {
-        loop {
-            let mut waiting = self.waiting.lock();
-            self.filled
-                .wait_while(&mut waiting, |w| w.requests.is_empty() && !w.closed);
-            if !waiting.closed {
-                self.filled
-                    .wait_while_for(&mut waiting, |w| !w.closed, GATHER);
-            }
-            let requests = std::mem::take(&mut waiting.requests);
-            waiting.bytes = 0;
-            let last = waiting.closed;
-            drop(waiting);
-            for served in requests {
-                let added = output.full || output.add(&served, key);
-                if !added {
-                    self.lost.inc();
-                }
-                if output.lines.len() >= WRITE_SIZE {
-                    self.write(&mut output);
-                }
-            }
-            self.write(&mut output);
-            self.full.store(output.full, Relaxed);
-            if last {
-                return;
-            }
-        }
-    }
-
-    fn write(&self, output: &mut Output) {
-        self.lost.inc_by(output.write());
     }
 }
 
@@ -288,18 +244,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_into_the_queue_is_dropped_and_counted() {
         let recorder = Recorder {
-            shared: Arc::new(Shared {
-                waiting: Mutex::default(),
-                filled: Condvar::new(),
-                full: AtomicBool::new(false),
-                lost: Counter::default(),
-            }),
-            thread: None,
+            backlog: Backlog::unwritten(MAX_WAITING),
+            full: Arc::default(),
+            lost: Counter::default(),
         };
         let body = "x".repeat(1 << 20);
         (0..70).for_each(|_| recorder.record(served(&body)));
-        let waiting = recorder.shared.waiting.lock().requests.len() as u64;
-        assert_eq!((waiting, recorder.shared.lost.get()), (64, 6));
+        assert_eq!(recorder.lost.get(), 6);
     }
 
     #[test]
