@@ -25,6 +25,12 @@ pub enum Refusal {
         /// `MAX_REQUEST_BODY_BYTES`.
         limit: usize,
     },
+    /// There are several `Host` headers.
+    #[error("the request has several Host headers")]
+    SeveralHosts,
+    /// The client closed its connection inside the body. Nobody receives the answer.
+    #[error("the client closed the connection")]
+    ClientLeft,
     /// The body did not arrive.
     #[error("the request body did not arrive: {0}")]
     BrokenBody(String),
@@ -81,6 +87,8 @@ impl Refusal {
                 StatusCode::NOT_FOUND
             }
             Self::BadRequest(_)
+            | Self::SeveralHosts
+            | Self::ClientLeft
             | Self::BrokenBody(_)
             | Self::BadCoding { .. }
             | Self::Schedule(_) => StatusCode::BAD_REQUEST,
@@ -101,6 +109,8 @@ impl Refusal {
             Self::Denied(_) => "authentication",
             Self::BadRequest(_)
             | Self::TooLarge { .. }
+            | Self::SeveralHosts
+            | Self::ClientLeft
             | Self::BrokenBody(_)
             | Self::StalledBody(_)
             | Self::UnknownCoding(_)
@@ -156,7 +166,7 @@ impl Refusal {
         }
         if matches!(
             self,
-            Self::TooLarge { .. } | Self::BrokenBody(_) | Self::StalledBody(_)
+            Self::TooLarge { .. } | Self::ClientLeft | Self::BrokenBody(_) | Self::StalledBody(_)
         ) {
             // The rest of the body may still be under way: this connection cannot carry another request.
             response

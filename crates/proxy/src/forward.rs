@@ -38,7 +38,7 @@ pub(crate) async fn forward(
 ) -> Result<Answer, Refusal> {
     let policy = &server.policy;
     let cap = cap(policy).saturating_sub(tried);
-    let mut answered = None;
+    let mut answered: Option<Answer> = None;
     let mut last_error = String::from("no candidate");
     for (attempt, pod) in pods.iter().take(cap).enumerate() {
         if attempt + tried > 0 && !policy.retry_interval.is_zero() {
@@ -48,6 +48,9 @@ pub(crate) async fn forward(
         match ask(app, pod, head, body, policy.timeout).await {
             Ok(mut answer) => {
                 record.upstream_status(answer.head.status.as_u16());
+                if let Some(refused) = answered.take() {
+                    refused.body.discard();
+                }
                 if !is_retryable(answer.head.status) {
                     return Ok(answer);
                 }

@@ -209,6 +209,9 @@ impl Record {
 
     /// The router answers by itself.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if matches!(refusal, Refusal::ClientLeft) {
+            return self.client_left();
+        }
         self.status = refusal.status().as_u16();
         self.upstream_ended();
         self.fail(

@@ -1,5 +1,6 @@
 //! Which headers end here and which go on (RFC 9110, section 7.6.1).
 
+use crate::error::Refusal;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
     TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -37,6 +38,14 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     headers.remove(CONNECTION);
     for name in HOP_BY_HOP.iter().chain(&named) {
         headers.remove(name);
+    }
+}
+
+/// One request, one host (RFC 9112, section 3.2): which of several counts is a matter of taste, and tastes differ.
+pub(super) fn one_host(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get_all(HOST).iter().nth(1) {
+        None => Ok(()),
+        Some(_) => Err(Refusal::SeveralHosts),
     }
 }
 

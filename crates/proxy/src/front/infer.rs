@@ -1,7 +1,7 @@
 //! The straight line of an inference request: read, extract, route, plan, forward, relay.
 
 use super::decode::Coding;
-use super::headers::{for_pod, strip_hop_by_hop};
+use super::headers::{for_pod, one_host, strip_hop_by_hop};
 use super::infer_one::One;
 use super::infer_pair::{InPair, Load};
 use super::keep::{Chosen, Way, choose, keep};
@@ -99,7 +99,7 @@ impl Passed {
 
 async fn pass_on(record: &mut Record, parts: Parts, body: Incoming) -> Result<Passed, Refusal> {
     let app = Arc::clone(&record.app);
-    let claims = match authorized(&app, &parts.headers).await {
+    let claims = match admitted(&app, &parts.headers).await {
         Ok(claims) => claims,
         Err(refusal) => {
             linger(body);
@@ -215,6 +215,12 @@ async fn serve<W: Way>(
         }
         Some(session) => Box::pin(keep(way, session, chosen, record)).await,
     }
+}
+
+/// What is asked of a request before a byte of its body is read. Returns the claims of its token.
+pub(super) async fn admitted(app: &App, headers: &HeaderMap) -> Result<Option<Claims>, Refusal> {
+    one_host(headers)?;
+    authorized(app, headers).await
 }
 
 /// The claims of the client's token; `None` where tokens are not looked at.

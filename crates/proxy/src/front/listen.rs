@@ -1,7 +1,7 @@
 //! Listeners and their connections. HTTP/1.1 and HTTP/2 (prior knowledge, or ALPN with TLS) share one port.
 
 use super::ClientBody;
-use super::arriving::Arriving;
+use super::client_stream::ClientStream;
 use crate::app::App;
 use crate::lifecycle::Phase;
 use crate::tls::Tls;
@@ -84,7 +84,7 @@ where
         let (builder, app, answer) = (Arc::clone(&builder), Arc::clone(&app), answer.clone());
         tokio::spawn(async move {
             let service = service_fn(move |request| answer(Arc::clone(&app), request));
-            let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+            let stream = TokioIo::new(ClientStream::new(stream, HEAD_TIMEOUT));
             let _ = builder.serve_connection(stream, service).await;
         });
     })
@@ -103,7 +103,7 @@ where
         let (builder, tls, answer) = (Arc::clone(&builder), tls.clone(), answer.clone());
         tokio::spawn(async move {
             if let Some(stream) = tls.accept(stream).await {
-                let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+                let stream = TokioIo::new(ClientStream::new(stream, HEAD_TIMEOUT));
                 let _ = builder.serve_connection(stream, service_fn(answer)).await;
             }
         });
@@ -156,16 +156,27 @@ async fn connection<A, F, S>(
     let came_late = *phase.borrow_and_update() >= Phase::Draining;
     let service_app = Arc::clone(&app);
     let service = service_fn(move |request| answer(Arc::clone(&service_app), request));
-    let stream = TokioIo::new(Arriving::new(stream, HEAD_TIMEOUT));
+    let stream = TokioIo::new(ClientStream::new(stream, HEAD_TIMEOUT));
     let mut serving = pin!(builder.serve_connection(stream, service));
     tokio::select! {
         biased;
-        // A client that broke off is its own business; what matters was recorded with the request.
-        _ = serving.as_mut() => return,
+        ended = serving.as_mut() => return refused_head(&app, ended),
         () = draining(phase, came_late) => {}
     }
     serving.as_mut().graceful_shutdown();
-    let _ = serving.await;
+    refused_head(&app, serving.await);
+}
+
+/// Notes a head that the server refused to read. Of all else that ends a connection a client that broke off is its own
+/// business, and what matters was recorded with the request.
+fn refused_head(app: &App, ended: Result<(), Box<dyn Error + Send + Sync>>) {
+    if let Err(error) = ended
+        && let Some(error) = error.downcast_ref::<hyper::Error>()
+        && error.is_parse()
+    {
+        app.metrics.malformed.inc();
+        tracing::info!("request refused, its head cannot be read: {error}");
+    }
 }
 
 /// Waits for the drain to begin. A connection that comes after that is served until it has been idle.

@@ -1,7 +1,9 @@
 //! The side of the clients: listeners, and the straight line of one request.
 
+mod ahead;
 mod arriving;
 mod body;
+mod client_stream;
 mod decode;
 mod headers;
 mod infer;

@@ -6,6 +6,8 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 /// Longest silence of a client in the middle of its body.
@@ -27,6 +29,7 @@ pub(crate) async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes,
         let frame = match tokio::time::timeout(STALL, body.frame()).await {
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) if is_end(&error) => return Err(Refusal::ClientLeft),
             Ok(Some(Err(error))) => return Err(Refusal::BrokenBody(error.to_string())),
             Err(_) => return Err(Refusal::StalledBody(STALL.as_secs())),
         };
@@ -58,6 +61,19 @@ pub(crate) async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes,
     } else {
         rest.freeze()
     })
+}
+
+/// Whether the connection ended inside the body, as opposed to a body that cannot be read.
+fn is_end(error: &hyper::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            use io::ErrorKind::{InvalidData, InvalidInput};
+            return !matches!(error.kind(), InvalidData | InvalidInput);
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Reads on for a while what nobody needs.

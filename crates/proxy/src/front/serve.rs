@@ -1,7 +1,7 @@
 //! From a path to what answers it.
 
 use super::ClientBody;
-use super::infer::{authorized, infer};
+use super::infer::{admitted, infer};
 use super::models::Listing;
 use crate::app::App;
 use crate::lifecycle::Phase;
@@ -49,7 +49,7 @@ async fn list(app: Arc<App>, request: Request<Incoming>) -> Response<ClientBody>
     let (mut parts, _) = request.into_parts();
     let api = Api::of(parts.uri.path());
     let mut record = Record::start(Arc::clone(&app), api, &mut parts);
-    let listed = match authorized(&app, &parts.headers).await {
+    let listed = match admitted(&app, &parts.headers).await {
         Ok(_) => Listing::of(parts.uri.path()).map(|listing| listing.answer(&app.fleet())),
         Err(refusal) => Some(Err(refusal)),
     };

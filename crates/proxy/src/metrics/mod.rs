@@ -62,6 +62,7 @@ pub struct Metrics {
     pub access_log_lost: Counter,
     pub record_lost: Counter,
     pub scrape_failures: Counter,
+    pub malformed: Counter,
     pub config_source_up: Gauge,
     pub sticky_errors: Family<StageLabel, Counter>,
 }
@@ -90,6 +91,7 @@ impl Metrics {
             access_log_lost: Counter::default(),
             record_lost: Counter::default(),
             scrape_failures: Counter::default(),
+            malformed: Counter::default(),
             config_source_up: Gauge::default(),
             sticky_errors: Family::default(),
         };
@@ -174,6 +176,11 @@ impl Metrics {
             "scrape_failures",
             "Scrapes of a pod's metrics that failed",
             self.scrape_failures.clone(),
+        );
+        r.register(
+            "malformed_requests",
+            "Requests refused because their head cannot be read",
+            self.malformed.clone(),
         );
         r.register(
             "config_source_up",

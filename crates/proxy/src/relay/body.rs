@@ -28,9 +28,10 @@ pub(crate) struct RelayBody {
     /// Whether bytes pass one to one, so that the upstream's length is the client's.
     exact: bool,
     ended: bool,
-    /// The connection's end is the body's end, so that the last event alone tells a whole stream from a cut one.
+    /// The connection's end is the body's end, so that the last event, or the last bracket, alone tells a whole answer
+    /// from a cut one.
     unframed: bool,
-    /// The last event is missing, and the client is still to be told.
+    /// The end is missing, and the client is still to be told.
     unfinished: bool,
     /// Why the pod's body broke off, until the client is told.
     broken: Option<BodyError>,
@@ -45,7 +46,7 @@ pub(crate) struct RelayBody {
 impl RelayBody {
     pub(crate) fn new(
         answer: Answer,
-        watch: Watch,
+        mut watch: Watch,
         memo: Option<Memo>,
         record: Record,
     ) -> (response::Parts, Self) {
@@ -54,8 +55,8 @@ impl RelayBody {
         let unframed = !framings
             .iter()
             .any(|name| answer.head.headers.contains_key(name))
-            && matches!(watch, Watch::Events(_))
-            && !matches!(record.api, Api::Other(_));
+            && !matches!(record.api, Api::Other(_))
+            && watch.tells_its_end();
         let mut body = Self {
             first: answer.first,
             upstream: answer.body,

@@ -33,7 +33,7 @@ pub struct Facts {
     /// `finish_reason: "abort"`.
     pub gave_up: bool,
     /// The event that ends a stream in good order was seen: `[DONE]`, `response.completed`, `response.incomplete` or
-    /// `message_stop`. Clients may leave then.
+    /// `message_stop`. Clients may leave then. Of a JSON document: it is whole, if that was asked for.
     pub complete: bool,
 }
 
@@ -315,6 +315,21 @@ mod tests {
             None
         );
         assert_eq!(event(r#"{"choices":[],"usage":null}"#).usage, None);
+    }
+
+    #[test]
+    fn what_was_cached_is_kept_when_a_later_report_says_nothing_of_it() {
+        let mut facts = Facts::default();
+        for text in [
+            r#"{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":8}}}"#,
+            r#"{"usage":{"prompt_tokens":9,"completion_tokens":3}}"#,
+        ] {
+            let data = text.as_bytes();
+            let is_error = false;
+            facts.read_event(Block { data, is_error });
+        }
+        let usage = facts.usage.unwrap();
+        assert_eq!((usage.cached, usage.completion), (Some(8), 3));
     }
 
     #[test]

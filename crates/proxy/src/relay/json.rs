@@ -9,12 +9,22 @@ const MAX_VALUE: usize = 8 << 10;
 #[derive(Debug, Default)]
 pub struct JsonWatch {
     facts: Facts,
+    /// Whether the document is whole, where nothing else tells.
+    brackets: Option<Brackets>,
     /// The end of what was seen, if something in it may go on in the next piece.
     carried: Vec<u8>,
 }
 
 impl JsonWatch {
+    /// From now on a document that is not whole at the end of its body is known as such.
+    pub(super) fn match_brackets(&mut self) {
+        self.brackets = Some(Brackets::default());
+    }
+
     pub(super) fn look(&mut self, piece: &[u8]) {
+        if let Some(brackets) = &mut self.brackets {
+            brackets.look(piece);
+        }
         if !self.carried.is_empty() {
             // Where the two pieces meet; whatever begins in the new one is found there.
             let seam = piece.len().min(MAX_VALUE);
@@ -34,6 +44,7 @@ impl JsonWatch {
 
     pub(super) fn finish(&mut self) -> Facts {
         self.carried = Vec::new();
+        self.facts.complete = self.brackets.as_ref().is_some_and(Brackets::match_up);
         self.facts
     }
 
@@ -41,5 +52,60 @@ impl JsonWatch {
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.carried.len()
+    }
+}
+
+/// The brackets of a document, to tell a whole one from the start of one.
+#[derive(Debug, Default)]
+struct Brackets {
+    open: usize,
+    in_string: bool,
+    /// The next character of the string is escaped.
+    escaped: bool,
+}
+
+impl Brackets {
+    fn look(&mut self, piece: &[u8]) {
+        for &byte in piece {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = self.in_string,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => self.open += 1,
+                b'}' | b']' => self.open = self.open.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn match_up(&self) -> bool {
+        self.open == 0 && !self.in_string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_document_only_the_whole_is_complete() {
+        let text = r#" {"a":"}]\"[{\\","b":[{},{"c":"\""}]} "#;
+        let complete = |pieces: [&str; 2]| {
+            let mut watch = JsonWatch::default();
+            watch.match_brackets();
+            for piece in pieces {
+                watch.look(piece.as_bytes());
+            }
+            watch.finish().complete
+        };
+        let end = text.trim_end().len();
+        for cut in 0..=text.len() {
+            let (head, tail) = text.split_at(cut);
+            assert!(complete([head, tail]), "{cut}");
+            // Of what has not begun nobody knows what it would be.
+            let whole = cut < 2 || cut >= end;
+            assert_eq!(complete([head, ""]), whole, "{head}");
+        }
     }
 }

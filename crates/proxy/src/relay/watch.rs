@@ -44,6 +44,19 @@ impl Watch {
         matches!(self, Self::Events(events) if events.hide_usage)
     }
 
+    /// The body ends with its connection: whether it came to its own end is to be told by what it says. False where that
+    /// cannot be told.
+    pub(super) fn tells_its_end(&mut self) -> bool {
+        match self {
+            Self::Events(_) => true,
+            Self::Json(json) => {
+                json.match_brackets();
+                true
+            }
+            Self::Opaque => false,
+        }
+    }
+
     /// Takes a piece of the body and returns what of it the client gets.
     pub fn push(&mut self, piece: Bytes) -> Bytes {
         match self {

@@ -7,7 +7,10 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+
+/// Bytes of an unwanted answer that are read, at most. A refusal is shorter.
+const MAX_DISCARDED: usize = 64 << 10;
 
 /// A response body. At its end the connection goes back to the pool; dropped before, the connection is closed.
 #[derive(Debug)]
@@ -30,6 +33,18 @@ impl UpstreamBody {
         body
     }
 
+    /// Nobody wants the rest. What is there of it is read, so that the connection can be used again if that was all.
+    pub(crate) fn discard(mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut left = MAX_DISCARDED;
+        while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut self).poll_frame(&mut cx) {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
     fn end(&mut self) {
         if let Some(mut conn) = self.conn.take()
             && conn.finish()
@@ -45,8 +60,9 @@ pub enum BodyError {
     /// The connection failed, or ended before the announced end of the body.
     #[error("the pod broke off its response")]
     Broken(#[from] hyper::Error),
-    /// The connection, whose end was to be the body's end, ended before the event that ends a stream.
-    #[error("the pod closed its connection before the last event of its stream")]
+    /// The connection, whose end was to be the body's end, ended before the last event of a stream, or the last bracket
+    /// of a document.
+    #[error("the pod closed its connection before the end of its answer")]
     Unfinished,
     /// The connection is gone without a word.
     #[error("the connection to the pod is gone")]

@@ -172,9 +172,54 @@ async fn in_the_middle_of_its_own_body() {
     );
     client.send(head).await;
     drop(client);
-    router.logged("half").await;
+    let line = router.logged("half").await;
+    assert_eq!(
+        (&line["status_code"], &line["error"]["type"]),
+        (&499.into(), &"client_disconnected".into())
+    );
     all_quiet(&router).await;
     assert!(pod.seen().is_empty());
+}
+
+#[tokio::test]
+async fn with_bytes_beyond_its_request_on_the_way() {
+    let request = format!(
+        "GET /v1/models HTTP/1.1\r\nHost: r\r\nX: {}\r\n\r\n",
+        "x".repeat(9000)
+    );
+    // A stray line end, as old clients send it; the next request; the start of one that is longer than what is read at once.
+    for (beyond, when) in [
+        ("\r\n", "with"),
+        ("\r\n", "after"),
+        (&request, "with"),
+        (&request[..9000], "after"),
+    ] {
+        let pod = Pod::start().await;
+        pod.answers(Script::hang());
+        let router = setup().pods(&[&pod]).start().await;
+        let mut client = router.connect().await;
+        let body = completion("x");
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: r\r\nX-Request-Id: gone\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        if when == "with" {
+            client.send(head + &body + beyond).await;
+            pod.request(1).await;
+        } else {
+            client.send(head + &body).await;
+            pod.request(1).await;
+            client.send(beyond).await;
+        }
+        drop(client);
+        pod.left(1).await;
+        let line = router.logged("gone").await;
+        assert_eq!(
+            (&line["status_code"], &line["error_origin"]),
+            (&499.into(), &"client".into())
+        );
+        all_quiet(&router).await;
+    }
 }
 
 #[tokio::test]

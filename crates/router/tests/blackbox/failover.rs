@@ -161,8 +161,14 @@ async fn when_all_fail_the_last_engines_answer_goes_to_the_client() {
     assert_eq!(visited(&pods).len(), 2);
     // An engine that answered counts more than one that did not, in whatever order they were asked.
     pods[0].answers(Script::cut());
-    let answer = router.chat("x").await;
-    assert_eq!((answer.status, answer.text().as_str()), (429, UNAVAILABLE));
+    for turn in 0..10 {
+        let id = format!("turn-{turn}");
+        let answer = router
+            .post_with(CHAT, &[("x-request-id", &id)], completion("x"))
+            .await;
+        assert_eq!((answer.status, answer.text().as_str()), (429, UNAVAILABLE));
+        assert_eq!(router.logged(&id).await["selected_pod"], "m:p1");
+    }
 }
 
 #[tokio::test]
@@ -378,4 +384,26 @@ async fn a_pod_that_has_refused_is_not_in_flight_while_the_next_one_works() {
     let page = router.debug("pods").await;
     let in_flight = |number: usize| page["pods"][number]["inFlight"].as_u64();
     assert_eq!((in_flight(first), in_flight(1 - first)), (Some(0), Some(1)));
+}
+
+#[tokio::test]
+async fn a_pod_that_refuses_keeps_its_connection() {
+    let [full, free] = Pod::several().await;
+    full.answers(Script::json(503, UNAVAILABLE));
+    let router = setup()
+        .pods(&[&full, &free])
+        .env("METRICS_SCRAPE_INTERVAL", "1h")
+        .start()
+        .await;
+    full.scraped(1).await;
+    let mut turn = 0;
+    while full.seen().len() < 5 {
+        turn += 1;
+        let answer = router.chat(&format!("turn {turn}")).await;
+        assert_eq!(answer.status, 200);
+    }
+    let mut on: Vec<_> = full.seen().iter().map(|s| s.connection).collect();
+    on.dedup();
+    // A reading of its metrics may have borrowed it once.
+    assert!(on.len() <= 2, "{on:?}");
 }

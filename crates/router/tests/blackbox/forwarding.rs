@@ -249,6 +249,24 @@ async fn a_compressed_body_goes_on_as_it_came_and_its_prompt_is_known() {
 }
 
 #[tokio::test]
+async fn a_compressed_body_that_asks_for_a_stream_goes_on_as_it_came() {
+    let pod = Pod::start().await;
+    let events = e2e::event("a") + &e2e::usage_event();
+    pod.next(Script::events(&[&events]));
+    let router = setup().pods(&[&pod]).start().await;
+    let headers = [("Content-Encoding", "gzip")];
+    let packed = gzip(&crate::streamed("x"));
+    let answer = router.post_with(CHAT, &headers, &packed).await;
+    // The engine's own idea, since the router has asked for nothing.
+    assert_eq!(answer.text(), events);
+    let seen = pod.only();
+    assert_eq!(
+        (&seen.body, seen.headers.get("content-encoding")),
+        (&packed, Some("gzip"))
+    );
+}
+
+#[tokio::test]
 async fn a_compressed_body_whose_model_changes_goes_on_plain() {
     let pod = Pod::start().await;
     let router = setup().server(&[&pod], "  model: other\n").start().await;

@@ -28,6 +28,7 @@ async fn the_families_and_their_types() {
             "kthena_router_access_log_lost_lines counter",
             "kthena_router_record_lost_requests counter",
             "kthena_router_scrape_failures counter",
+            "kthena_router_malformed_requests counter",
             "kthena_router_config_source_up gauge",
             "kthena_router_build_info gauge",
             "kthena_router_pod_in_flight_requests gauge",

@@ -210,6 +210,22 @@ async fn d3_after_the_first_byte_no_pair_is_tried_and_nothing_is_recorded() {
 }
 
 #[tokio::test]
+async fn d5_a_decode_that_is_aborted_records_neither_pod() {
+    for engine in ENGINES {
+        let pairs = Pairs::start(engine, "").await;
+        let first = pairs.favourite().await;
+        let aborted = e2e::chat_answer().replace("\"stop\"", "\"abort\"");
+        pairs.decode[first].next(Script::json(200, &aborted));
+        let answer = pairs.router.post(COMPLETIONS, Pairs::long()).await;
+        assert_eq!((answer.status, answer.text()), (200, aborted));
+        pairs.quiet().await;
+        let scores = pairs.scores(&Pairs::long()).await;
+        let of = |kind: &str| scores[&format!("{kind}{first}")];
+        assert_eq!((of("p"), of("d")), (50, 50), "{engine}");
+    }
+}
+
+#[tokio::test]
 async fn d5_a_client_that_leaves_takes_both_legs_with_it() {
     // In the prefill leg of a sequence: the decode pod is never asked.
     let pairs = Pairs::start("vLLM", "").await;

@@ -1,7 +1,7 @@
 //! Corners of HTTP/1.1 that clients and engines really reach.
 
-use crate::{CHAT, completion, setup};
-use e2e::{End, Pod, Script};
+use crate::{CHAT, completion, setup, text};
+use e2e::{End, Gate, Pod, Script, until};
 
 #[tokio::test]
 async fn a_client_that_says_close_gets_its_answer_and_the_close() {
@@ -152,6 +152,62 @@ async fn nonsense_instead_of_a_request_is_400() {
     assert_eq!(client.answer().await.status, 400);
     client.closed().await;
     assert_eq!(router.get(router.port, "/healthz").await.status, 200);
+    router.log.has("its head cannot be read").await;
+    let mut client = router.connect().await;
+    client
+        .send(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101)))
+        .await;
+    assert_eq!(client.answer().await.status, 431);
+    client.closed().await;
+    until("both are counted", async || {
+        let metrics = router.metrics().await;
+        (metrics.count("kthena_router_malformed_requests_total", &[]) == 2.0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_with_two_hosts_reaches_no_pod() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    for (method, path) in [("POST", CHAT), ("GET", "/v1/models")] {
+        let headers = [("x-request-id", path), ("Host", "other")];
+        let mut client = router.connect().await;
+        client
+            .request(method, path, &headers, completion("x"))
+            .await;
+        let (status, kind, message) = client.answer().await.error();
+        assert_eq!((status, kind.as_str()), (400, "request_parsing"));
+        assert_eq!(message, "the request has several Host headers");
+        assert_eq!(router.logged(path).await["status_code"], 400);
+    }
+    assert!(pod.seen().is_empty());
+}
+
+#[tokio::test]
+async fn requests_that_are_sent_ahead_are_answered_in_order() {
+    let pod = Pod::start().await;
+    let gate = Gate::closed();
+    pod.next(Script::json(200, "\"first\"").behind(&gate));
+    let router = setup().pods(&[&pod]).start().await;
+    let mut client = router.connect().await;
+    let bodies = [10, 9_000, 30_000, 70_000].map(|size| completion(&text(size, size as usize)));
+    let mut all = String::new();
+    for body in &bodies {
+        let length = body.len();
+        all += &format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: r\r\nContent-Length: {length}\r\n\r\n{body}\r\n"
+        );
+    }
+    client.send(all).await;
+    pod.request(1).await;
+    gate.open();
+    assert_eq!(client.answer().await.text(), "\"first\"");
+    for _ in &bodies[1..] {
+        assert_eq!(client.answer().await.text(), e2e::chat_answer());
+    }
+    let seen: Vec<_> = pod.seen().into_iter().map(|s| s.body).collect();
+    assert!(seen == bodies.map(String::into_bytes));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `--record-requests`: the requests that were served, one JSON line each.
 
 use crate::{CHAT, COMPLETIONS, completion, setup};
-use e2e::{Pod, Router, Script, Setup};
+use e2e::{Pod, Router, Script, Setup, until};
 use flate2::{Compression, read::GzEncoder};
 use serde_json::{Value, json};
 use std::io::Read;
@@ -103,6 +103,13 @@ async fn only_json_that_was_served_is_recorded() {
     router
         .post("/v1/audio/speech", r#"{"model":"m","input":"x"}"#)
         .await;
+    until("the last one is recorded", async || {
+        let text = std::fs::read_to_string(router.dir().join(FILE)).ok()?;
+        text.ends_with('\n').then_some(())
+    })
+    .await;
+    let lost = "kthena_router_record_lost_requests_total";
+    assert_eq!(router.metrics().await.count(lost, &[]), 0.0, "no loss");
     let lines = lines(router).await;
     assert_eq!(lines.len(), 1);
     let line = &lines[0];

@@ -2,6 +2,7 @@
 
 use crate::{COMPLETIONS, completion, setup, text};
 use e2e::{Gauges, Pod, Router, Script, model_server, until};
+use std::time::Duration;
 
 /// All kinds of sources but the token, for sessions of five minutes.
 const STICKY: &str = "  trafficPolicy:\n    retry: {attempts: 5, retryInterval: 1ms}\n    sessionSticky:\n      \
@@ -325,6 +326,28 @@ async fn j2_retry_attempts_caps_the_pods_of_a_session_too() {
         (answer.status, after, pods[bound].seen().len()),
         (503, before + 1, 2)
     );
+}
+
+#[tokio::test]
+async fn j2_the_pod_of_a_session_is_one_of_the_attempts() {
+    let pods: [Pod; 3] = Pod::several().await;
+    let policy = STICKY.replace(
+        "attempts: 5, retryInterval: 1ms",
+        "attempts: 2, retryInterval: 300ms",
+    );
+    let router = spread(&pods, &policy).start().await;
+    by_header(&router, &pods, "s").await;
+    pods.iter().for_each(|p| p.answers(Script::json(503, "{}")));
+    let session = [("x-session", "s")];
+    let answer = router
+        .post_with(COMPLETIONS, &session, completion("x"))
+        .await;
+    assert_eq!(answer.status, 503);
+    let mut at: Vec<_> = pods.iter().flat_map(Pod::seen).map(|s| s.at).collect();
+    at.sort_unstable();
+    assert_eq!(at.len(), 3, "one before, and two attempts");
+    let gap = at[2] - at[1];
+    assert!(gap >= Duration::from_millis(250), "{gap:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Event streams: relayed as they arrive, not framed anew, recorded at their end.
 
-use crate::{CHAT, setup, streamed};
+use crate::{CHAT, COMPLETIONS, completion, setup, streamed};
 use e2e::{End, Gate, Pod, Script, event, until};
 use std::time::{Duration, Instant};
 
@@ -258,6 +258,31 @@ async fn d5_a_stream_that_ends_with_its_connection_needs_its_last_event() {
         let failed = router.logged("e").await["error"]["type"] == "proxy";
         assert_eq!(failed, end == End::Cut, "{last}");
         assert_eq!(router.scores("prefix-cache", "x").await, [Some(score)]);
+    }
+}
+
+#[tokio::test]
+async fn d5_a_document_that_ends_with_its_connection_needs_its_last_bracket() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+    let whole = e2e::chat_answer();
+    for (body, end, recorded) in [
+        (&whole[..whole.len() - 1], End::Cut, 0.0),
+        (&whole[..whole.find("Hello").unwrap()], End::Cut, 0.0),
+        (&whole, End::Whole, 1.0),
+    ] {
+        let pod = Pod::start().await;
+        pod.answers(Script::raw(format!("{head}{body}")).then_fin());
+        let router = setup().pods(&[&pod]).start().await;
+        let id = [("x-request-id", "e")];
+        let answer = router.post_with(COMPLETIONS, &id, completion("x")).await;
+        assert_eq!((answer.text().as_str(), answer.end), (body, end));
+        let line = router.logged("e").await;
+        let failed = (&line["error"]["type"], &line["error_origin"])
+            == (&"proxy".into(), &"upstream".into());
+        assert_eq!(failed, end == End::Cut, "{body}");
+        let metrics = router.metrics().await;
+        let entries = metrics.count("kthena_router_prefix_cache_entries", &[]);
+        assert_eq!(entries, recorded, "{body}");
     }
 }
 

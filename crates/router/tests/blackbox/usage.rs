@@ -58,6 +58,18 @@ async fn a_client_that_asked_for_usage_gets_it() {
 }
 
 #[tokio::test]
+async fn a_client_that_asked_for_usage_gets_it_from_a_model_of_another_name_too() {
+    let pod = Pod::start().await;
+    pod.next(Script::events(&[&event("a"), &usage_event(), DONE]));
+    let router = setup().server(&[&pod], "  model: other\n").start().await;
+    let body = r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#;
+    let answer = router.post(CHAT, body).await;
+    assert_eq!(answer.text(), event("a") + &usage_event() + DONE);
+    let seen = String::from_utf8(pod.only().body).unwrap();
+    assert_eq!(seen, body.replace("\"m\"", "\"other\""));
+}
+
+#[tokio::test]
 async fn nothing_is_added_where_nothing_is_streamed_or_the_api_has_no_such_option() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;

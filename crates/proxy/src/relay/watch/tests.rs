@@ -90,9 +90,23 @@ fn of_a_long_event_before_the_usage_event_nothing_is_lost() {
 fn an_event_of_which_the_client_has_seen_a_part_is_not_taken_out() {
     // Comments are no data: what is left of the event reads as usage alone.
     let comments = ": x\n".repeat(MAX_EVENT / 3);
-    let all = format!("{comments}data: {USAGE}\n\n{}", event("\n", "[DONE]"));
-    let pieces: Vec<_> = all.as_bytes().chunks(65_536).collect();
-    assert!(run(&pieces, true).0 == all.as_bytes());
+    for end in ["\n\ndata: [DONE]\n\n", ""] {
+        let all = format!("{comments}data: {USAGE}{end}");
+        let pieces: Vec<_> = all.as_bytes().chunks(65_536).collect();
+        assert!(run(&pieces, true).0 == all.as_bytes(), "{end:?}");
+    }
+}
+
+#[test]
+fn a_value_without_end_is_not_kept_for_ever() {
+    let body = format!("{{\"usage\":{{\"x\":\"{}", "y".repeat(1 << 20));
+    for step in [100, 16_384, 100_000] {
+        let mut json = JsonWatch::default();
+        for piece in body.as_bytes().chunks(step) {
+            json.look(piece);
+            assert!(json.kept() <= 16 << 10, "pieces of {step}");
+        }
+    }
 }
 
 #[test]
