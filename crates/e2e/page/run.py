@@ -26,7 +26,8 @@ from playwright.sync_api import sync_playwright
 
 API = "networking.serving.volcano.sh/v1alpha1"
 PATIENCE = 60.0  # seconds, for anything that must come
-MODEL, ATTACK = "demo", "<img src=x onerror=alert(1)><b>m</b>"
+MODEL, ATTACK = "demo", "<img src=x onerror=alert(1)><b>m</b>\u202e"
+SPELLED = ATTACK.replace("\u202e", "\\u{202e}")  # it would turn the rest of a line around
 CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 SMALLEST = 24  # pixels of a control, WCAG 2.2, 2.5.8
 
@@ -358,11 +359,13 @@ def pause_pauses(browser, _):
 
 def names_stay_text(browser, _):
     page = browser.open()
-    until("the attack was decided", lambda: page.get_by_text(ATTACK, exact=True).count() > 0)
+    until("the attack was decided", lambda: page.get_by_text(SPELLED, exact=True).count() > 0)
     assert page.locator("main img, main b >> text=/^m$/").count() == 0
     # The choice of models is for the figures of one of them.
     page.locator("#model").select_option(ATTACK)
-    until("only those", lambda: set(page.locator("details.decision .model").all_inner_texts()) == {ATTACK})
+    until("only those", lambda: set(page.locator("details.decision .model").all_inner_texts()) == {SPELLED})
+    tile = page.locator("#tiles .tile").first.inner_text()
+    assert "of this model" in tile, tile
     page.locator("details.decision summary").first.click()
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
 
@@ -381,9 +384,14 @@ def charts_speak(browser, _):
 def a_router_that_is_gone_and_comes_again(browser, stack):
     page = browser.open()
     complaints = list(browser.complaints)
+    assert page.locator("main[data-stale]").count() == 0
+    read = page.evaluate("now.readAt.getTime()")
     stack.router.stop()
     alert = page.locator("#gone")
     alert.wait_for(state="visible")
+    assert page.locator("main[data-stale]").count() == 1, "old figures do not look like new ones"
+    last = page.evaluate("[now.readAt.getTime(), now.readAt.toLocaleTimeString('en-GB')]")
+    assert read <= last[0] < page.evaluate("Date.now()") and last[1] in alert.inner_text(), (last, alert.inner_text())
     assert "has not answered since" in alert.inner_text() and "from then" in alert.inner_text()
     assert page.locator("#state-text").inner_text() == "No answer"
     assert page.locator(".pod").count() == 2, "the last figures stay"

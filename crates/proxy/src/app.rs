@@ -2,6 +2,7 @@
 
 use crate::access_log::{Format, LogWriter};
 use crate::auth::Auth;
+use crate::debug::ConfigurationFile;
 use crate::doctor::StartWarning;
 use crate::insight::{DecisionHeader, Insight};
 use crate::lifecycle::Lifecycle;
@@ -71,6 +72,8 @@ pub struct App {
     pub auth: Option<Arc<Auth>>,
     /// What was warned of at the start, for whoever asks later.
     pub warnings: Vec<StartWarning>,
+    /// Where the configuration was read from, if it was.
+    pub configuration: Option<ConfigurationFile>,
     /// Starting, serving, draining.
     pub lifecycle: Lifecycle,
     /// Where served requests are recorded, if they are.
@@ -100,6 +103,7 @@ impl App {
             sessions: Sessions::in_memory(),
             auth: None,
             warnings: Vec::new(),
+            configuration: None,
             lifecycle: Lifecycle::default(),
             recorder: None,
             insight: Insight::default(),
@@ -137,6 +141,13 @@ impl App {
         self
     }
 
+    /// The same, with the file that its configuration was read from.
+    #[must_use]
+    pub fn with_configuration(mut self, file: ConfigurationFile) -> Self {
+        self.configuration = Some(file);
+        self
+    }
+
     /// The current snapshot. A request takes it once and keeps it to its end.
     #[must_use]
     pub fn fleet(&self) -> Arc<Fleet> {
@@ -164,6 +175,8 @@ impl App {
     pub(crate) fn served(&self, memo: &Memo, pod: PodId, model: &Text) {
         let recorded = self.scheduler.served(memo, pod);
         if recorded.evicted > 0 {
+            self.insight.windows.evicted(recorded.evicted);
+            self.insight.working_set.evicting();
             let label = ModelLabel {
                 model: model.clone(),
             };

@@ -1,17 +1,17 @@
 //! What is written down about one request, from its receipt to its end, whatever the end is.
 
+mod leaves;
 mod request_id;
 
 use crate::access_log::{Entry, Failure, Timings};
 use crate::app::App;
 use crate::error::Refusal;
-use crate::insight::{Decision, Trail};
+use crate::insight::Trail;
 use crate::lifecycle::Phase;
 use crate::metrics::{
     Binding, DurationLabels, ModelLabel, Raised, RequestLabels, Status, Text, TokenLabels,
     UpstreamLabels,
 };
-use crate::recording::Served;
 use crate::relay::Usage;
 use http::request::Parts;
 use http::{HeaderValue, Version};
@@ -129,6 +129,7 @@ impl Record {
         // 136 years of seconds.
         let second = self.app.uptime().as_secs() as u32;
         self.trail.sampled = self.app.insight.sampler.admits(second);
+        self.trail.prompt_bytes = prompt.spelled_bytes();
         if self.trail.sampled {
             self.app.insight.prompts.keep(&self.model_label, prompt);
         }
@@ -367,64 +368,6 @@ impl Record {
             },
         };
         writer.line(|text| entry.write(*format, text));
-    }
-}
-
-impl Record {
-    /// The pod has served the request in good order, and the engine has reported if it ever does.
-    pub(crate) fn served(&mut self) {
-        self.trail.served();
-        // A decode pod counts what it was handed over as cached, too.
-        if let (Some(pod), None) = (&self.pod, &self.prefill) {
-            let agreements = &self.app.insight.agreements;
-            let metrics = &self.app.metrics;
-            agreements.add(metrics, &self.model_label, self.api, &self.trail, pod);
-        }
-    }
-
-    /// Hands the request over to the recorder, if it was served and is to be recorded.
-    fn leave_recording(&mut self) {
-        let Some(body) = self.trail.take_served_body() else {
-            return;
-        };
-        let Some(recorder) = &self.app.recorder else {
-            return;
-        };
-        let usage = self.trail.usage();
-        recorder.record(Served {
-            at: self.timestamp,
-            path: std::mem::take(&mut self.path),
-            prompt_tokens: usage.map(|usage| usage.whole_prompt),
-            output_tokens: usage.map(|usage| usage.completion),
-            body,
-        });
-    }
-
-    /// Leaves the decision for the debug pages, if the request is one of those that are looked at closely.
-    fn leave_decision(&self) {
-        let (true, Some(pod)) = (self.trail.sampled, &self.pod) else {
-            return;
-        };
-        let (chosen, candidates) = self.trail.candidates(pod);
-        let server = self.binding.as_ref().map(|b| b.backend_name.as_str());
-        let since_start = |at: Instant| (at - self.started).as_secs_f64() * 1e3;
-        let usage = self.trail.usage();
-        self.app.insight.decisions.push(Decision {
-            at: self.timestamp.as_millisecond() as f64 / 1e3,
-            request_id: self.request_id.to_str().unwrap_or_default().to_owned(),
-            model: self.model_label.as_str().to_owned(),
-            model_server: server.unwrap_or_default().to_owned(),
-            pod: chosen,
-            prefill_pod: self.prefill.as_ref().map(|pod| pod.name.clone()),
-            hashed_blocks: self.trail.predicted().hashed,
-            attempts: self.attempts,
-            pinned: self.trail.is_pinned(),
-            status: self.status,
-            ttft_ms: self.trail.first_byte().map(since_start),
-            prompt_tokens: usage.map(|usage| usage.whole_prompt),
-            cached_tokens: usage.and_then(|usage| usage.cached),
-            candidates,
-        });
     }
 }
 

@@ -24,7 +24,10 @@ pub async fn sweep(app: Arc<App>) {
     for turn in 1u64.. {
         ticks.tick().await;
         app.upstreams.sweep();
-        app.insight.windows.note(app.uptime());
+        let now = app.uptime();
+        app.insight.windows.note(now);
+        app.insight.working_set.note(now);
+        app.insight.agreements.note(now, &app.fleet());
         if turn.is_multiple_of(SESSIONS_EVERY) {
             app.sessions.sweep();
         }

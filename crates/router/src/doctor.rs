@@ -5,7 +5,7 @@ use crate::http_client::request;
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use proxy::doctor::{Answers, Exposition, Facts, Finding, Replica, examine, render};
+use proxy::doctor::{Answers, Exposition, Facts, Finding, Replica, examine, render, report};
 use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     };
     let findings = examine(&facts);
     match options.json {
-        true => println!("{}", serde_json::json!({"findings": findings})),
+        true => println!("{}", report(&facts, &findings)),
         false => print!("{}", render(&facts, &findings)),
     }
     Ok(match findings.iter().any(Finding::is_wrong) {
@@ -46,6 +46,12 @@ async fn facts(options: &Doctor) -> anyhow::Result<Facts> {
         tokio::time::sleep(options.time).await;
     }
     let now = pages(&options.metrics_url).await?;
+    let mut urls: Vec<_> = options.metrics_url.iter().collect();
+    urls.sort();
+    urls.dedup();
+    if urls.len() < options.metrics_url.len() {
+        bail!("--metrics-url names an address twice: one for each replica");
+    }
     let mut before = before.into_iter();
     let replicas = options.metrics_url.iter().zip(now);
     let replicas = replicas.map(|(address, now)| Replica {
@@ -55,9 +61,9 @@ async fn facts(options: &Doctor) -> anyhow::Result<Facts> {
     });
     let page = async |path: &str| json(&options.debug_url, path).await;
     let answers = Answers {
-        router: page("/debug/router").await?,
+        router: own(page("/debug/router").await?, &options.debug_url)?,
         prefix: page("/debug/prefix-cache").await?,
-        decisions: page("/debug/decisions").await?,
+        decisions: page("/debug/decisions?limit=100000").await?,
         prompts: page("/debug/prompts").await?,
         pods: page("/debug/config_dump/pods").await?,
     };
@@ -65,10 +71,21 @@ async fn facts(options: &Doctor) -> anyhow::Result<Facts> {
     Facts::new(answers, replicas).context("the debug pages are those of another version")
 }
 
+/// Every debug listener has this page, those of older versions, too.
+fn own(router: Value, url: &str) -> anyhow::Result<Value> {
+    match router.is_null() {
+        false => Ok(router),
+        true => bail!(
+            "{url} is no debug listener of a router (--debug-url); it is on port 15000 of loopback unless set"
+        ),
+    }
+}
+
 async fn pages(urls: &[String]) -> anyhow::Result<Vec<Exposition>> {
     let mut pages = Vec::with_capacity(urls.len());
     for url in urls {
         let url = url.trim_end_matches('/');
+        // With or without the page.
         let url = match url.ends_with("/metrics") {
             true => url.to_owned(),
             false => format!("{url}/metrics"),

@@ -59,6 +59,8 @@ async fn serve(flags: Serve, environment: Environment) -> anyhow::Result<ExitCod
 }
 
 async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<App>> {
+    // Before it is read: a change in between is one that waits for a restart.
+    let configuration = debug::ConfigurationFile::noted(flags.router_config.clone());
     let Configured {
         scheduler,
         auth,
@@ -85,7 +87,9 @@ async fn build(flags: &Serve, environment: &Environment) -> anyhow::Result<Arc<A
     let recorder = recorder.transpose()?;
     let mut settings = environment.settings();
     flags.insight.apply(&mut settings);
-    let mut app = App::new(settings, scheduler, metrics, log).with_warnings(warnings);
+    let mut app = App::new(settings, scheduler, metrics, log)
+        .with_warnings(warnings)
+        .with_configuration(configuration);
     if let Some(recorder) = recorder {
         app = app.with_recorder(recorder);
     }

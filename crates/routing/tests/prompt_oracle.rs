@@ -186,6 +186,7 @@ proptest! {
                 let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
                 prop_assert_eq!(prompt.bytes(), bytes, "{} {}", path, spelled);
                 prop_assert_eq!(prompt.characters(), 4 * ids.len() as u64);
+                prop_assert_eq!(prompt.spelled_bytes(), 4 * ids.len());
             }
         }
     }
@@ -197,6 +198,10 @@ proptest! {
         let prompt = extract("/v1/completions", None, body.as_bytes()).expect(&body).prompt;
         let characters: Vec<_> = char::decode_utf16(units.concat()).collect();
         prop_assert_eq!(prompt.characters(), characters.len() as u64, "{}", body);
+        prop_assert!(prompt.spelled_bytes() >= prompt.bytes().len(), "{}", body);
+        if !body.contains('\\') {
+            prop_assert_eq!(prompt.spelled_bytes(), prompt.bytes().len(), "{}", body);
+        }
         prop_assert_eq!(prompt.bytes(), generalised_utf8(&characters), "{}", body);
     }
 

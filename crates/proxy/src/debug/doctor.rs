@@ -3,7 +3,7 @@
 
 use super::{not_found, read};
 use crate::app::App;
-use crate::doctor::{Answers, Exposition, Facts, Replica, examine, render};
+use crate::doctor::{Answers, Exposition, Facts, Replica, examine, render, report};
 use crate::front::{ClientBody, json};
 use crate::upkeep::metrics_page;
 use bytes::Bytes;
@@ -13,13 +13,16 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use std::sync::Arc;
 
+/// All decisions that are kept.
+const ALL: &str = "limit=100000";
+
 pub(super) async fn answer(app: &Arc<App>, query: &str) -> Response<ClientBody> {
     let answers = Answers {
-        router: page(app, "/debug/router").await,
-        prefix: page(app, "/debug/prefix-cache").await,
-        decisions: page(app, "/debug/decisions").await,
-        prompts: page(app, "/debug/prompts").await,
-        pods: page(app, "/debug/config_dump/pods").await,
+        router: page(app, "/debug/router", "").await,
+        prefix: page(app, "/debug/prefix-cache", "").await,
+        decisions: page(app, "/debug/decisions", ALL).await,
+        prompts: page(app, "/debug/prompts", "").await,
+        pods: page(app, "/debug/config_dump/pods", "").await,
     };
     // The pages are this program's own; tests hold them and the types that read them together.
     let Ok(facts) = Facts::new(answers, vec![replica(app)]) else {
@@ -27,7 +30,7 @@ pub(super) async fn answer(app: &Arc<App>, query: &str) -> Response<ClientBody> 
     };
     let findings = examine(&facts);
     if query.split('&').any(|pair| pair == "format=json") {
-        let body = serde_json::json!({"findings": findings});
+        let body = report(&facts, &findings);
         return json(StatusCode::OK, body.to_string().into());
     }
     let text = render(&facts, &findings);
@@ -37,8 +40,8 @@ pub(super) async fn answer(app: &Arc<App>, query: &str) -> Response<ClientBody> 
     response
 }
 
-async fn page(app: &Arc<App>, path: &str) -> Value {
-    match read(app, path).await.into_body().collect().await {
+async fn page(app: &Arc<App>, path: &str, query: &str) -> Value {
+    match read(app, path, query).await.into_body().collect().await {
         Ok(body) => serde_json::from_slice(&body.to_bytes()).unwrap_or_default(),
         Err(_) => Value::Null,
     }

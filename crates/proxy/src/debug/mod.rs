@@ -1,5 +1,6 @@
 //! The debug listener: what the router knows, and what it would do.
 
+mod configuration;
 mod decisions;
 mod doctor;
 mod dump;
@@ -8,6 +9,8 @@ mod page;
 mod prefix_cache;
 mod prompts;
 mod router;
+
+pub use configuration::ConfigurationFile;
 
 use crate::app::App;
 use crate::front::ClientBody;
@@ -31,18 +34,18 @@ pub async fn serve(
         (&Method::GET, "/debug/doctor") => {
             doctor::answer(&app, uri.query().unwrap_or_default()).await
         }
-        (&Method::GET, path) => read(&app, path).await,
+        (&Method::GET, path) => read(&app, path, uri.query().unwrap_or_default()).await,
         (&Method::POST, "/debug/explain") => explain::answer(&app, request).await,
         _ => not_found(),
     })
 }
 
 /// What can only be read. The doctor reads here too.
-async fn read(app: &Arc<App>, path: &str) -> Response<ClientBody> {
+async fn read(app: &Arc<App>, path: &str, query: &str) -> Response<ClientBody> {
     match path {
         "/" => page::answer(),
-        "/debug/router" => shown(&router::answer(app)),
-        "/debug/decisions" => shown(&decisions::answer(app)),
+        "/debug/router" => shown(&router::answer(app).await),
+        "/debug/decisions" => shown(&decisions::answer(app, query).await),
         "/debug/prefix-cache" => shown(&prefix_cache::answer(app).await),
         "/debug/prompts" => shown(&prompts::answer(app).await),
         _ => match path.strip_prefix("/debug/config_dump/") {

@@ -1,7 +1,7 @@
 //! `/debug/prefix-cache`: what the prefix index holds, and how much of the prompts was found in it.
 
 use crate::app::App;
-use crate::insight::{HEAD_BYTES, Tally};
+use crate::insight::{HEAD_BYTES, Looked, Tally};
 use prefix_index::{Chain, Occupancy, PodId, PrefixIndex, SharedPrefix};
 use routing::schedule::{PrefixCacheArgs, PrefixCacheInside};
 use serde_json::{Map, Value, json};
@@ -31,8 +31,9 @@ pub(super) async fn answer(app: &Arc<App>) -> Value {
         "entries": inside.map_or(0, |inside| inside.index.len()),
         "evictions": inside.map_or(0, |inside| inside.index.evictions()),
         "ratio": ratio(app),
+        "workingSet": app.insight.working_set.looked().map(working_set),
         "prefixes": prefixes.unwrap_or_default(),
-        "models": app.insight.agreements.json(&app.fleet()),
+        "models": app.insight.agreements.json(&app.fleet(), app.uptime()),
     })
 }
 
@@ -80,16 +81,22 @@ fn ratio(app: &App) -> Map<String, Value> {
             requests,
             matched,
             hashed,
+            evictions,
         } = tally;
         let value = json!({
             "requests": requests,
             "matchedBlocks": matched,
             "hashedBlocks": hashed,
             "ratio": tally.ratio(),
+            "evictions": evictions,
         });
         ((*name).to_owned(), value)
     });
     windows.collect()
+}
+
+fn working_set(Looked { blocks, again }: Looked) -> Value {
+    json!({"blocks": blocks, "again": again})
 }
 
 /// The beginnings that most pods hold.

@@ -1,7 +1,7 @@
 //! `/debug/prompts`: how far the last sampled prompts of a model are the same. Lengths only, no text.
 
 use crate::app::App;
-use crate::insight::{HEAD_BYTES, Shared};
+use crate::insight::{HEAD_BYTES, Resumes, Shared};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,6 +20,11 @@ fn model(shared: &Shared) -> Value {
         "promptBytes": shared.prompt.json(),
         "pairBytes": shared.pair.json(),
         "bestBytes": shared.best.json(),
+        "resumes": shared.resumes.map(resumes),
         "exactBelow": HEAD_BYTES,
     })
+}
+
+fn resumes(found: Resumes) -> Value {
+    json!({"samples": found.samples, "from": found.from, "after": found.after})
 }

@@ -1,9 +1,14 @@
-//! `/debug/router`: what runs, with which plugins, and what was warned of at the start.
+//! `/debug/router`: what runs, with which plugins, what was warned of at the start, and whether the configuration has changed
+//! since.
 
 use crate::app::App;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-pub(super) fn answer(app: &App) -> Value {
+pub(super) async fn answer(app: &Arc<App>) -> Value {
+    let file = app.configuration.clone();
+    // A file system may hang.
+    let changed = tokio::task::spawn_blocking(move || file.map(|file| file.is_changed()));
     let scores = app.scheduler.scores();
     let scores: Vec<_> = scores
         .map(|(name, weight)| json!({"name": name, "weight": weight}))
@@ -15,5 +20,6 @@ pub(super) fn answer(app: &App) -> Value {
         "filters": filters,
         "scores": scores,
         "warnings": app.warnings,
+        "configurationChanged": changed.await.ok().flatten(),
     })
 }

@@ -1,5 +1,7 @@
-//! A match ratio near 1 on every pod: what is hashed ends before the prompts differ.
+//! A match ratio near 1 on several pods: what is hashed ends before the prompts differ. One model may serve several
+//! applications, each with a shared part of its own, so each prompt is compared with the one that it shares most with.
 
+use super::facts::share;
 use super::ratio::mean;
 use super::{Configuration, Decision, ENOUGH, Facts, Finding, Severity};
 use std::collections::BTreeMap;
@@ -8,6 +10,8 @@ use std::collections::BTreeMap;
 const ALIKE: f64 = 0.9;
 /// A pod with a greater share of the requests is preferred, by whatever.
 const PREFERRED: f64 = 0.8;
+/// Share of the decisions in which several pods held all that was hashed, from which on it is no exception.
+const OFTEN: f64 = 0.3;
 /// `maxBlocksToMatch` is advised in steps of so many blocks.
 const STEP: u64 = 32;
 
@@ -24,7 +28,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn of_model(facts: &Facts, config: &Configuration, model: &str) -> Option<Finding> {
     let scored = facts.scored(model);
     let prompts = facts.prompts_of(model)?;
-    let shared = prompts.pair_bytes.median;
+    let shared = prompts.best_bytes.median;
     // Prompts that are equal to their ends have nothing beyond the shared part to tell them apart by.
     let hidden = shared >= config.coverage() && shared < prompts.prompt_bytes.median;
     let ratio = mean(&scored);
@@ -32,7 +36,8 @@ fn of_model(facts: &Facts, config: &Configuration, model: &str) -> Option<Findin
         return None;
     }
     let (pods, busiest) = pods(&scored);
-    if pods < 2 || busiest > PREFERRED {
+    let alike = scored.iter().filter(|d| holders(d) > 1).count();
+    if pods < 2 || busiest > PREFERRED || share(alike as u64, scored.len() as u64) < OFTEN {
         return None;
     }
     let wanted = blocks(shared, config.block_size_to_hash);
@@ -43,8 +48,9 @@ fn of_model(facts: &Facts, config: &Configuration, model: &str) -> Option<Findin
             "All prompts of {model} look the same: they differ beyond the bytes that are hashed"
         ),
         evidence: format!(
-            "Mean match ratio {ratio:.2}, and yet the latest {} requests went to {pods} pods (at most {:.0} % to one). Two \
-             prompts share {shared} bytes (median of {} samples); {} blocks of {} bytes cover {}.",
+            "Mean match ratio {ratio:.2}, and yet the latest {} requests went to {pods} pods (at most {:.0} % to one); in {alike} \
+             decisions several pods held all that was hashed. A prompt shares {shared} bytes with the one it shares most with \
+             (median of {} samples); {} blocks of {} bytes cover {}.",
             scored.len(),
             busiest * 100.0,
             prompts.samples,
@@ -58,6 +64,14 @@ fn of_model(facts: &Facts, config: &Configuration, model: &str) -> Option<Findin
             config.max_blocks_to_match
         ),
     })
+}
+
+/// Pods that hold all that was hashed of a prompt.
+fn holders(decision: &Decision) -> usize {
+    let candidates = decision.candidates.iter();
+    candidates
+        .filter(|c| c.matched_blocks >= decision.hashed_blocks)
+        .count()
 }
 
 /// Blocks that reach a quarter, and two blocks at least, past what is shared.

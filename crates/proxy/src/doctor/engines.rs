@@ -19,7 +19,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn of_model(model: &Model) -> Option<Finding> {
     let (predicted, actual) = (model.predicted?, model.actual?);
     let evidence = format!(
-        "Over {} requests the router expected {:.0} % of the prompts to be cached; engines had {:.0} % ({}).",
+        "Over {} requests of the last 15 minutes the router expected {:.0} % of the prompts to be cached; engines had {:.0} % ({}).",
         model.requests,
         predicted * 100.0,
         actual * 100.0,
@@ -44,7 +44,7 @@ fn of_model(model: &Model) -> Option<Finding> {
             format!("The engines of {name} have less cached than the router believes"),
             "Engines evict earlier than the router forgets: give them more KV memory (vLLM: --gpu-memory-utilization), or lower \
              maxHashCacheSize to what they hold (tokens of the KV cache × 4 / blockSizeToHash). After a restart of an engine \
-             this passes by itself.",
+             this passes by itself within 15 minutes.",
         )
     } else if actual - predicted >= FAR {
         (

@@ -1,11 +1,12 @@
 //! Lists that are too short for what is sent.
 
 use super::facts::share;
-use super::{Configuration, ENOUGH, Facts, Finding, PodEntries, Severity};
+use super::{Configuration, ENOUGH, Facts, Finding, PodEntries, Severity, Window, WorkingSet};
 
-const EVICTIONS: &str = "kthena_router_prefix_cache_evictions_total";
 /// From it on the lists hold what matters, whatever else they drop.
 const FINE: f64 = 0.5;
+/// Of the blocks that no pod held, the share that was asked for before, below which longer lists would hold them in vain.
+const AGAIN: f64 = 0.05;
 /// Memory of an entry, in bytes: what a prompt costs that shares nothing (`prefix-index`, example `memory`).
 const ENTRY_BYTES: u64 = 79;
 
@@ -14,52 +15,74 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let Some(config) = &prefix.configuration else {
         return Vec::new();
     };
-    let growth = facts.replicas.first().map_or(0.0, |r| r.growth(EVICTIONS));
     let window = prefix.ratio.five;
     let ratio = match window.ratio {
         Some(ratio) if window.requests >= ENOUGH as u64 && ratio < FINE => ratio,
         _ => return Vec::new(),
     };
-    if growth <= 0.0 || prefix.evictions == 0 {
+    let Some(set) = prefix.working_set.filter(|_| window.evictions > 0) else {
         return Vec::new();
-    }
-    let wanted = size(facts, config);
-    let pods = prefix.pods.len().max(1) as u64;
-    let megabytes = (wanted * pods * ENTRY_BYTES).div_ceil(1_000_000);
+    };
+    let finding = match set.again {
+        Some(again) if again >= AGAIN => too_short(facts, config, set, again),
+        _ => nothing_again(set),
+    };
     vec![Finding {
+        evidence: seen(config, window, ratio) + &finding.evidence,
+        ..finding
+    }]
+}
+
+fn seen(config: &Configuration, window: Window, ratio: f64) -> String {
+    format!(
+        "{} evictions in five minutes, in which the match ratio is {ratio:.2}. A pod's list holds {} entries. ",
+        window.evictions, config.max_hash_cache_size,
+    )
+}
+
+fn nothing_again(set: WorkingSet) -> Finding {
+    Finding {
+        check: "evictions-of-what-is-new",
+        severity: Severity::Note,
+        title: "Entries are evicted, and would not have been used again".to_owned(),
+        evidence: format!(
+            "Of the blocks that no pod had, {:.0} % had been asked for in the last minutes.",
+            set.again.unwrap_or_default() * 100.0
+        ),
+        advice: "As expected where prompts have nothing in common. A larger maxHashCacheSize wins nothing.".to_owned(),
+    }
+}
+
+fn too_short(facts: &Facts, config: &Configuration, set: WorkingSet, again: f64) -> Finding {
+    let wanted = size(facts, config, set);
+    let pods = facts.prefix.pods.len().max(1) as u64;
+    let megabytes = (wanted * pods * ENTRY_BYTES).div_ceil(1_000_000);
+    Finding {
         check: "evictions",
         severity: Severity::Warning,
         title: "Entries are evicted before they are used again".to_owned(),
         evidence: format!(
-            "{} evictions since the start{}, while the match ratio of five minutes is {ratio:.2}. A pod's list holds {} \
-             entries.",
-            prefix.evictions,
-            match facts.replicas.first().and_then(|r| r.before.as_ref()) {
-                Some(_) => format!(", {growth:.0} of them between two readings"),
-                None => String::new(),
-            },
-            config.max_hash_cache_size,
+            "{} different blocks were asked for in the last minutes; of those that no pod had, {:.0} % not for the first time.",
+            set.blocks,
+            again * 100.0
         ),
         advice: format!(
-            "Set maxHashCacheSize: {wanted} (from {}) and restart the router: it would hold everything that was new in the \
-             last 15 minutes. It takes {megabytes} MB at most with {pods} pods. More than the engines' KV caches hold is of no \
+            "Set maxHashCacheSize: {wanted} (from {}) and restart the router: it would hold all that was asked for in the last \
+             15 minutes. It takes {megabytes} MB at most with {pods} pods. More than the engines' KV caches hold is of no \
              use.",
             config.max_hash_cache_size
         ),
-    }]
+    }
 }
 
-/// Entries that the fullest pod would have needed to drop nothing: since the start, or of the last 15 minutes, whichever
-/// is less. An upper bound, since an entry that was dropped and came again is counted twice.
-fn size(facts: &Facts, config: &Configuration) -> u64 {
+/// Entries that the fullest pod needs to drop nothing that was asked for in the last minutes: its part of them and a
+/// quarter.
+fn size(facts: &Facts, config: &Configuration, set: WorkingSet) -> u64 {
     let prefix = &facts.prefix;
-    let window = prefix.ratio.fifteen;
-    let new = window.hashed_blocks.saturating_sub(window.matched_blocks);
-    let of_pod = |pod: &PodEntries| {
-        let since_start = pod.entries.saturating_add(pod.evictions);
-        since_start.min(part(new, share(pod.evictions, prefix.evictions)))
-    };
-    let needed = prefix.pods.iter().map(of_pod).max().unwrap_or(0);
+    let entered = |pod: &PodEntries| pod.entries.saturating_add(pod.evictions);
+    let all = prefix.pods.iter().map(entered).sum();
+    let shares = prefix.pods.iter().map(|pod| share(entered(pod), all));
+    let needed = part(set.blocks, shares.fold(0.0, f64::max) * 1.25);
     // The lists are known to be too short.
     round_up(needed.max(config.max_hash_cache_size.saturating_mul(2)))
 }

@@ -1,7 +1,7 @@
 //! What the checks look at, in the shape of the debug pages. A member that is missing or null is empty: a router of
 //! another version is examined by what it tells.
 
-use super::Exposition;
+use super::{ENOUGH, Exposition};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,20 +55,17 @@ impl Facts {
         })
     }
 
+    /// Whether a model had enough requests for the checks to judge by.
+    #[must_use]
+    pub fn can_judge(&self) -> bool {
+        let mut models = self.models().into_iter();
+        models.any(|model| self.scored(model).len() >= ENOUGH)
+    }
+
     /// Models that there are decisions of.
     #[must_use]
     pub fn models(&self) -> BTreeSet<&str> {
         self.decisions.iter().map(|d| d.model.as_str()).collect()
-    }
-
-    /// Whether a pod is there, by `namespace/name`.
-    #[must_use]
-    pub fn has_pod(&self, name: &str) -> bool {
-        let Some((namespace, name)) = name.split_once('/') else {
-            return false;
-        };
-        let mut pods = self.pods.iter();
-        pods.any(|pod| pod.namespace == namespace && pod.name == name)
     }
 
     /// Decisions on requests to a model that prefix-cache scored.
@@ -115,6 +112,8 @@ pub struct RouterFacts {
     pub scores: Vec<Weighted>,
     /// What was warned of at the start.
     pub warnings: Vec<StartWarning>,
+    /// Whether the file of the configuration holds something else than at the start.
+    pub configuration_changed: Option<bool>,
 }
 
 impl RouterFacts {
@@ -158,6 +157,9 @@ pub struct Prefix {
     pub entries: u64,
     /// Evictions since the start.
     pub evictions: u64,
+    /// How much is asked for, where entries were evicted.
+    #[serde(rename = "workingSet")]
+    pub working_set: Option<WorkingSet>,
     /// Match ratios.
     pub ratio: Windows,
     /// Predicted and actual reuse of each model.
@@ -201,6 +203,16 @@ pub struct PodEntries {
     pub evictions: u64,
 }
 
+/// What was looked up in the last minutes.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct WorkingSet {
+    /// Different blocks.
+    pub blocks: u64,
+    /// Of the blocks that no pod held, the share that had been looked up before.
+    pub again: Option<f64>,
+}
+
 /// Match ratios of the latest minutes.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -228,6 +240,8 @@ pub struct Window {
     pub hashed_blocks: u64,
     /// The ratio; nothing without requests.
     pub ratio: Option<f64>,
+    /// Entries that were dropped because a list was full.
+    pub evictions: u64,
 }
 
 /// How well the cache predicts what engines reuse.
@@ -268,8 +282,10 @@ pub struct Decision {
     pub pinned: bool,
     /// What the client was answered.
     pub status: Option<u16>,
-    /// All pods that were compared.
+    /// The best of the pods that were compared.
     pub candidates: Vec<Candidate>,
+    /// Pods that each filter has dropped.
+    pub filtered: BTreeMap<String, u64>,
 }
 
 /// A pod that was compared.
@@ -315,8 +331,22 @@ pub struct Prompts {
     pub pair_bytes: Spread,
     /// Common beginning of each with the one it shares most with.
     pub best_bytes: Spread,
+    /// Whether they are the same again soon after that.
+    pub resumes: Option<Resumes>,
     /// Offsets below this are exact; above it they are whole blocks.
     pub exact_below: u64,
+}
+
+/// Prompts that part from the one they share most with, and are the same again soon after.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Resumes {
+    /// How many of the samples.
+    pub samples: u64,
+    /// Where they part, in bytes; the middle one.
+    pub from: u64,
+    /// Bytes after which they are the same again; the middle one.
+    pub after: u64,
 }
 
 /// Least, middle and greatest.
@@ -361,7 +391,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// How much the sum of these series grew; since the start where there is one reading only.
+    /// How much the sum of these series grew between the readings.
     #[must_use]
     pub fn growth(&self, name: &str) -> f64 {
         let before = self.before.as_ref().map_or(0.0, |page| page.sum(name));

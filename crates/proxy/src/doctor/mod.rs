@@ -20,9 +20,9 @@ mod weights;
 pub use exposition::Exposition;
 pub use facts::{
     Answers, Candidate, Configuration, Decision, Facts, Model, Pod, PodEntries, Prefix, Prompts,
-    Replica, RouterFacts, Spread, StartWarning, Weighted, Window, Windows,
+    Replica, Resumes, RouterFacts, Spread, StartWarning, Weighted, Window, Windows, WorkingSet,
 };
-pub use text::render;
+pub use text::{render, report};
 
 use serde::Serialize;
 

@@ -31,13 +31,23 @@ fn of_model(facts: &Facts, config: &Configuration, model: &str) -> Option<Findin
     }
     let matched = scored.iter().filter(|d| d.best_match() > 0).count();
     let prompts = facts.prompts_of(model);
-    if matched == 0 {
-        return failing(model, &scored)
-            .or_else(|| diverging(config, model, scored.len(), prompts?))
-            .or_else(|| not_recorded(facts, model, scored.len(), prompts?));
+    if matched == 0
+        && let Some(failing) = failing(model, &scored)
+    {
+        return Some(failing);
     }
-    let mean = mean(&scored);
-    short(model, mean, prompts?).filter(|_| mean < LOW)
+    let (prompts, mean) = (prompts?, mean(&scored));
+    if mean >= LOW {
+        return None;
+    }
+    if let Some(found) = diverging(config, model, mean, prompts) {
+        return Some(found);
+    }
+    match matched {
+        0 => different(config, model, scored.len(), prompts)
+            .or_else(|| not_recorded(facts, model, scored.len(), prompts)),
+        _ => short(model, mean, prompts),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "at most some hundred decisions")]
@@ -60,27 +70,61 @@ fn failing(model: &str, scored: &[&Decision]) -> Option<Finding> {
     })
 }
 
+/// What changes with each request stands in the midst of what is shared.
 fn diverging(
+    config: &Configuration,
+    model: &str,
+    ratio: f64,
+    prompts: &Prompts,
+) -> Option<Finding> {
+    let resumes = prompts
+        .resumes
+        .filter(|r| r.samples * 2 > prompts.samples)?;
+    let (at, block) = (resumes.from, config.block_size_to_hash);
+    let (check, severity, low) = match ratio > 0.0 {
+        false => ("always-0-diverging", Severity::Problem, "0"),
+        true => ("low-diverging", Severity::Warning, "low"),
+    };
+    Some(Finding {
+        check,
+        severity,
+        title: format!("The match ratio of {model} is {low}: its prompts differ from byte {at} on"),
+        evidence: format!(
+            "Mean ratio of the latest requests {ratio:.2}. Of {} sampled prompts ({} bytes at the median), {} differ from the one \
+             they share most with at byte {at} (median) and are the same again within {} bytes; a block has {block} bytes.",
+            prompts.samples,
+            prompts.prompt_bytes.median,
+            resumes.samples,
+            resumes.after.max(1),
+        ),
+        advice: format!(
+            "See what stands at byte {at} of the prompt (`kthena-router explain` shows the text as it is hashed): a timestamp, \
+             an id or a user's name there makes all that follows new. Put what is shared, such as the system prompt, first, and \
+             what changes with each request after it."
+        ),
+    })
+}
+
+fn different(
     config: &Configuration,
     model: &str,
     requests: usize,
     prompts: &Prompts,
 ) -> Option<Finding> {
     let (at, block) = (prompts.best_bytes.median, config.block_size_to_hash);
-    // A prompt that ends within the first block cannot share more.
-    (at < block && prompts.prompt_bytes.median > at).then(|| Finding {
-        check: "always-0-diverging",
-        severity: Severity::Problem,
-        title: format!("The match ratio of {model} is 0: its prompts differ from byte {at} on"),
+    (at < block).then(|| Finding {
+        check: "always-0-different",
+        severity: Severity::Note,
+        title: format!("The match ratio of {model} is 0: its prompts have no block in common"),
         evidence: format!(
             "None of the latest {requests} requests matched a block. Of {} sampled prompts ({} bytes at the median), each is \
              equal to the one it shares most with up to byte {at} (median; {} to {}); a block has {block} bytes.",
             prompts.samples, prompts.prompt_bytes.median, prompts.best_bytes.min, prompts.best_bytes.max,
         ),
         advice: format!(
-            "See what stands at byte {at} of the prompt (`kthena-router explain` shows the text as it is hashed): a timestamp, \
-             an id or a user's name there makes every prompt new. Put what is shared, such as the system prompt, first, and \
-             what changes with each request after it."
+            "As expected where prompts have nothing in common, or are shorter than a block. If they should share something, such \
+             as a system prompt, it must come first: see what stands at byte {at} (`kthena-router explain` shows the text as it \
+             is hashed)."
         ),
     })
 }

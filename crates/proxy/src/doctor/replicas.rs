@@ -34,6 +34,11 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 /// Requests of a replica and their mean ratio, if there are enough of them.
 #[allow(clippy::cast_precision_loss, reason = "a small constant")]
 fn ratio(replica: &Replica) -> Option<(&Replica, f64, f64)> {
-    let count = replica.growth(COUNT);
-    (count >= ENOUGH as f64).then(|| (replica, count, replica.growth(SUM) / count))
+    let enough = |count: f64| count >= ENOUGH as f64;
+    let (count, sum) = match replica.growth(COUNT) {
+        count if enough(count) => (count, replica.growth(SUM)),
+        // Little traffic: since the start.
+        _ => (replica.now.sum(COUNT), replica.now.sum(SUM)),
+    };
+    enough(count).then(|| (replica, count, sum / count))
 }

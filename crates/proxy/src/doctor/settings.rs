@@ -7,7 +7,10 @@ const RESTART: &str =
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let warned = facts.router.warnings.iter().map(warned);
-    warned.chain(not_enabled(facts)).collect()
+    warned
+        .chain(not_enabled(facts))
+        .chain(not_restarted(facts))
+        .collect()
 }
 
 fn warned(warning: &StartWarning) -> Finding {
@@ -40,6 +43,19 @@ fn warned(warning: &StartWarning) -> Finding {
         evidence: warning.text.clone(),
         advice,
     }
+}
+
+fn not_restarted(facts: &Facts) -> Option<Finding> {
+    (facts.router.configuration_changed == Some(true)).then(|| Finding {
+        check: "not-restarted",
+        severity: Severity::Problem,
+        title:
+            "The configuration has changed since the router started: the change has no effect yet"
+                .to_owned(),
+        evidence: "The file of the routerConfiguration holds something else than at the start."
+            .to_owned(),
+        advice: format!("{RESTART} The prefix cache is empty then."),
+    })
 }
 
 fn not_enabled(facts: &Facts) -> Option<Finding> {

@@ -1,6 +1,7 @@
 //! Findings as a person reads them.
 
 use super::{Facts, Finding, Severity};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Columns of a line.
@@ -11,7 +12,11 @@ const WIDTH: usize = 100;
 pub fn render(facts: &Facts, findings: &[Finding]) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{}\n{}", summary(findings), examined(facts));
+    let mut summary = summary(findings);
+    if findings.is_empty() && !facts.can_judge() {
+        summary = "Nothing wrong so far: too few requests to judge by.".to_owned();
+    }
+    let _ = writeln!(out, "{summary}\n{}", examined(facts));
     for finding in findings {
         let kind = match finding.severity {
             Severity::Problem => "PROBLEM",
@@ -28,6 +33,12 @@ pub fn render(facts: &Facts, findings: &[Finding]) -> String {
         block(&mut out, "  advice", &finding.advice);
     }
     out
+}
+
+/// The same for programs; `judged` says whether there were enough requests to judge by.
+#[must_use]
+pub fn report(facts: &Facts, findings: &[Finding]) -> serde_json::Value {
+    serde_json::json!({"findings": findings, "judged": facts.can_judge()})
 }
 
 fn summary(findings: &[Finding]) -> String {
@@ -75,12 +86,29 @@ fn counted(n: usize, word: &str) -> String {
     }
 }
 
+/// A word without what a terminal would obey or turn around: names come from elsewhere.
+fn harmless(word: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        c.is_control() || turns
+    };
+    if !word.contains(obeyed) {
+        return word.into();
+    }
+    let told = |c: char| match obeyed(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    word.chars().map(told).collect::<String>().into()
+}
+
 /// A label and a text beside it, broken at spaces.
 fn block(out: &mut String, label: &str, text: &str) {
     const INDENT: usize = 10;
     let mut line = format!("{label:<INDENT$}");
     let mut used = INDENT;
     for word in text.split_whitespace() {
+        let word = &harmless(word);
         let length = word.chars().count();
         if used > INDENT && used + 1 + length > WIDTH {
             let _ = writeln!(out, "{line}");

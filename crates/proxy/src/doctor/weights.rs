@@ -2,7 +2,7 @@
 
 use super::facts::share;
 use super::{Candidate, Decision, ENOUGH, Facts, Finding, Severity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 const PREFIX_CACHE: &str = "prefix-cache";
 /// A pod with less of the prompt is not much of a loss.
@@ -15,10 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     models
         .flat_map(|model| {
             let scored = facts.scored(model);
-            [
-                outvoted(facts, model, &scored),
-                filtered(facts, model, &scored),
-            ]
+            [outvoted(facts, model, &scored), filtered(model, &scored)]
         })
         .flatten()
         .collect()
@@ -73,9 +70,11 @@ fn lost<'a>(facts: &Facts, decision: &'a Decision) -> Option<Lost<'a>> {
         return None;
     }
     let chosen = decision.candidates.iter().find(|c| c.pod == decision.pod)?;
+    // The nearest to winning of those that hold most: the best ones stand first.
     let best = decision
         .candidates
         .iter()
+        .rev()
         .max_by_key(|c| c.matched_blocks)?;
     let ahead = best.matched_blocks.saturating_sub(chosen.matched_blocks);
     if share(ahead, decision.hashed_blocks) < WORTH {
@@ -96,30 +95,23 @@ fn lost<'a>(facts: &Facts, decision: &'a Decision) -> Option<Lost<'a>> {
     })
 }
 
-fn filtered(facts: &Facts, model: &str, scored: &[&Decision]) -> Option<Finding> {
-    let single: Vec<_> = scored.iter().filter(|d| d.prefill_pod.is_none()).collect();
-    // From the oldest on. A pod counts as missing after it was seen once: before that it may not have been there.
-    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut count = 0;
-    for decision in single.iter().rev() {
-        let server = decision.model_server.as_str();
-        let here: Vec<_> = decision.candidates.iter().map(|c| c.pod.as_str()).collect();
-        let missing =
-            |(of, pod): &&(&str, &str)| *of == server && !here.contains(pod) && facts.has_pod(pod);
-        count += usize::from(!here.is_empty() && seen.iter().any(|known| missing(&known)));
-        seen.extend(here.iter().map(|pod| (server, *pod)));
-    }
-    (count >= ENOUGH && share(count as u64, single.len() as u64) >= OFTEN).then(|| Finding {
+/// Filter whose pods are dropped because they are overloaded.
+const OVERLOAD: &str = "least-request";
+
+fn filtered(model: &str, scored: &[&Decision]) -> Option<Finding> {
+    let dropped = |d: &&&Decision| d.filtered.get(OVERLOAD).is_some_and(|&pods| pods > 0);
+    let count = scored.iter().filter(dropped).count();
+    (count >= ENOUGH && share(count as u64, scored.len() as u64) >= OFTEN).then(|| Finding {
         check: "filtered",
         severity: Severity::Warning,
         title: format!("Pods are filtered out before they are scored, for {model}"),
         evidence: format!(
-            "In {count} of the latest {} decisions a pod of the ModelServer was missing that was scored before. Enabled filters: {}.",
-            single.len(),
-            facts.router.filters.join(", "),
+            "In {count} of the latest {} decisions the filter {OVERLOAD} dropped a pod: as many requests waited for it as \
+             maxWaitingRequests.",
+            scored.len(),
         ),
-        advice: "With least-request these are pods with maxWaitingRequests waiting requests: overloaded, whatever prefix they \
-                 have. Add pods, or raise maxWaitingRequests. `kthena-router explain` names the filter of each pod."
+        advice: "These pods are overloaded, whatever prefix they have. Add pods, or raise maxWaitingRequests. `kthena-router \
+                 explain` names the filter of each pod."
             .to_owned(),
     })
 }

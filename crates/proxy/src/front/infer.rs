@@ -50,6 +50,8 @@ pub(super) async fn infer(app: Arc<App>, request: Request<Incoming>) -> Response
             {
                 answer.head.headers.insert(X_BACKEND_POD, name);
             }
+            // It is the router's: an engine's word for it would be a forgery.
+            answer.head.headers.remove(X_DECISION);
             if let Some(told) = record.told() {
                 answer.head.headers.insert(X_DECISION, told);
             }

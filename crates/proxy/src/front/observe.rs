@@ -63,8 +63,11 @@ impl Observer for Watcher<'_> {
         self.started = Some(Instant::now());
     }
 
-    fn filtered(&mut self, plugin: &'static str, _: &[Row<'_>], _: &[bool]) {
+    fn filtered(&mut self, plugin: &'static str, _: &[Row<'_>], kept: &[bool]) {
         self.took(plugin, "filter");
+        if let Some(passes) = &mut self.seen.passes {
+            passes.filtered(plugin, kept);
+        }
     }
 
     fn scored(&mut self, plugin: &'static str, rows: &[Row<'_>], scores: &[Score]) {
@@ -88,6 +91,11 @@ impl Observer for Watcher<'_> {
     fn matched(&mut self, rows: &[Row<'_>], matches: &Matches) {
         let hashed = matches.hashes.len();
         self.app.insight.windows.add(matches.best, hashed);
+        // The second side of a pair looks up the same blocks.
+        if self.seen.predicted.hashed == 0 {
+            let held = matches.best;
+            self.app.insight.working_set.look(&matches.hashes, held);
+        }
         self.seen.predicted.add(rows, &matches.blocks, hashed);
         if let Some(passes) = &mut self.seen.passes {
             passes.matched(rows, &matches.blocks);

@@ -4,8 +4,10 @@ use super::passes::{Passes, Place};
 use routing::fleet::ObjectName;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-/// Candidates that are kept of one decision; the best ones. A fleet of a thousand pods must not fill the memory.
+/// Candidates that are kept of one decision, and of each side of a pair: the best ones, and the one that holds most of the
+/// prompt, wherever it came. A fleet of a thousand pods must not fill the memory.
 const MAX_CANDIDATES: usize = 16;
 
 /// One request, why it went where it went, and what came of it.
@@ -30,14 +32,18 @@ pub(crate) struct Decision {
     /// As the engine reports it.
     pub(crate) prompt_tokens: Option<u64>,
     pub(crate) cached_tokens: Option<u64>,
-    /// Best first.
+    /// Best first; of a pair the decode pods first.
     pub(crate) candidates: Vec<Candidate>,
+    /// Pods that each filter has dropped.
+    pub(crate) filtered: Vec<(&'static str, u32)>,
 }
 
 /// A pod that passed the filters.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) pod: ObjectName,
+    /// Which side of a pair it would be.
+    role: Option<&'static str>,
     pub(crate) total: u64,
     pub(crate) scores: Vec<(&'static str, u8)>,
     pub(crate) matched: u32,
@@ -48,6 +54,7 @@ impl Candidate {
     pub(crate) fn unscored(pod: ObjectName) -> Self {
         Self {
             pod,
+            role: None,
             total: 0,
             scores: Vec::new(),
             matched: 0,
@@ -57,18 +64,22 @@ impl Candidate {
     pub(crate) fn of(place: Place<'_>) -> Option<Self> {
         Some(Self {
             pod: place.name()?.clone(),
+            role: None,
             total: u64::try_from(place.total()).unwrap_or(u64::MAX),
             scores: place.scores().collect(),
             matched: place.matched(),
         })
     }
 
-    /// The best of all passes, best first.
-    pub(crate) fn best(passes: &Passes) -> Vec<Self> {
-        let mut places: Vec<_> = passes.places().collect();
-        places.sort_by_key(|place| Reverse(place.total()));
-        places.truncate(MAX_CANDIDATES);
-        places.into_iter().filter_map(Self::of).collect()
+    /// The best, best first; if a pair was chosen, those for each side.
+    pub(crate) fn best(passes: &Passes, paired: bool) -> Vec<Self> {
+        let sides = passes.sides().into_iter().map(best_of);
+        let roles = [Some("decode"), Some("prefill")].map(|role| role.filter(|_| paired));
+        let named = sides.zip(roles).flat_map(|(places, role)| {
+            let candidates = places.into_iter().filter_map(Self::of);
+            candidates.map(move |candidate| Self { role, ..candidate })
+        });
+        named.collect()
     }
 
     fn scores(&self) -> Map<String, Value> {
@@ -81,11 +92,24 @@ impl Candidate {
     fn json(&self) -> Value {
         json!({
             "pod": self.pod.as_str(),
+            "role": self.role,
             "total": self.total,
             "scores": self.scores(),
             "matchedBlocks": self.matched,
         })
     }
+}
+
+fn best_of(mut places: Vec<Place<'_>>) -> Vec<Place<'_>> {
+    places.sort_by_key(|place| Reverse(place.total()));
+    let rest = places.split_off(places.len().min(MAX_CANDIDATES));
+    let most = places.iter().map(Place::matched).max().unwrap_or_default();
+    // The best of those that hold most comes first among them.
+    let holder = rest.into_iter().rev().max_by_key(Place::matched);
+    if let (Some(holder), Some(last)) = (holder.filter(|p| p.matched() > most), places.last_mut()) {
+        *last = holder;
+    }
+    places
 }
 
 impl Decision {
@@ -108,6 +132,7 @@ impl Decision {
             "promptTokens": self.prompt_tokens,
             "cachedTokens": self.cached_tokens,
             "candidates": self.candidates.iter().map(Candidate::json).collect::<Vec<_>>(),
+            "filtered": self.filtered.iter().copied().collect::<BTreeMap<_, _>>(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use prefix_index::PodId;
 use routing::fleet::ObjectName;
-use routing::schedule::{Row, Score, Total};
+use routing::schedule::{PrefixCacheArgs, Row, Score, Total};
 use smallvec::SmallVec;
 
 /// What was seen while a request was scheduled.
@@ -30,12 +30,18 @@ impl Predicted {
             .extend(found.map(|(row, &held)| (row.pod.id, held)));
     }
 
-    /// The share of the hashed blocks that a pod is thought to hold; `None` when nothing was looked up.
-    pub(crate) fn share(&self, pod: PodId) -> Option<f64> {
-        (self.hashed > 0).then(|| f64::from(self.blocks(pod)) / f64::from(self.hashed))
+    /// The share of a prompt of so many bytes that a pod is thought to hold; `None` when nothing was looked up. Of what lies
+    /// beyond the blocks that are hashed nothing is known, and counts as not held.
+    pub(crate) fn share(&self, pod: PodId, bytes: usize, args: &PrefixCacheArgs) -> Option<f64> {
+        let hashed = self.hashed as usize;
+        let whole = match hashed < args.max_blocks {
+            true => hashed as f64,
+            false => (bytes as f64 / args.block_bytes as f64).max(hashed as f64),
+        };
+        (hashed > 0).then(|| f64::from(self.blocks(pod)) / whole)
     }
 
-    /// The same in blocks.
+    /// Leading blocks of the prompt that a pod is thought to hold.
     pub(crate) fn blocks(&self, pod: PodId) -> u32 {
         let last = self.held.iter().rev().find(|(id, _)| *id == pod);
         last.map_or(0, |(_, held)| *held)
@@ -45,7 +51,11 @@ impl Predicted {
 /// The passes of one decision: one, or for a pair of pods one over the decode pods and one over each group's prefill
 /// pods.
 #[derive(Debug, Default)]
-pub(crate) struct Passes(Vec<Pass>);
+pub(crate) struct Passes {
+    all: Vec<Pass>,
+    /// Pods that each filter has dropped, if any.
+    filtered: Vec<(&'static str, u32)>,
+}
 
 /// The pods that passed the filters, column by column.
 #[derive(Debug, Default)]
@@ -58,6 +68,12 @@ pub(crate) struct Pass {
     totals: Vec<Total>,
 }
 
+impl Pass {
+    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        (0..self.pods.len()).map(move |at| Place { pass: self, at })
+    }
+}
+
 /// One pod of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
@@ -66,6 +82,22 @@ pub(crate) struct Place<'a> {
 }
 
 impl Passes {
+    pub(crate) fn filtered(&mut self, plugin: &'static str, kept: &[bool]) {
+        let dropped = kept.iter().filter(|&&kept| !kept).count() as u32;
+        if dropped == 0 {
+            return;
+        }
+        match self.filtered.iter_mut().find(|(name, _)| *name == plugin) {
+            Some((_, count)) => *count += dropped,
+            None => self.filtered.push((plugin, dropped)),
+        }
+    }
+
+    /// Pods that each filter has dropped, of those that dropped any.
+    pub(crate) fn dropped(&self) -> &[(&'static str, u32)] {
+        &self.filtered
+    }
+
     pub(crate) fn scored(&mut self, plugin: &'static str, rows: &[Row<'_>], scores: &[Score]) {
         self.open(rows).scores.push((plugin, scores.to_vec()));
     }
@@ -80,15 +112,15 @@ impl Passes {
 
     /// The pass that is under way.
     fn open(&mut self, rows: &[Row<'_>]) -> &mut Pass {
-        if self.0.last().is_none_or(|pass| !pass.totals.is_empty()) {
+        if self.all.last().is_none_or(|pass| !pass.totals.is_empty()) {
             let name = |row: &Row<'_>| (row.pod.id, row.pod.name.clone());
-            self.0.push(Pass {
+            self.all.push(Pass {
                 pods: rows.iter().map(name).collect(),
                 ..Pass::default()
             });
         }
-        let last = self.0.len() - 1;
-        &mut self.0[last]
+        let last = self.all.len() - 1;
+        &mut self.all[last]
     }
 
     /// What was found for a pod.
@@ -97,9 +129,14 @@ impl Passes {
     }
 
     /// All pods that passed the filters.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place<'_>> {
-        let passes = self.0.iter();
-        passes.flat_map(|pass| (0..pass.pods.len()).map(move |at| Place { pass, at }))
+    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        self.all.iter().flat_map(Pass::places)
+    }
+
+    /// Those of the first pass, and those of the passes after it.
+    pub(crate) fn sides(&self) -> [Vec<Place<'_>>; 2] {
+        let (first, others) = self.all.split_at(self.all.len().min(1));
+        [first, others].map(|passes| passes.iter().flat_map(Pass::places).collect())
     }
 }
 
@@ -127,5 +164,33 @@ impl<'a> Place<'a> {
             scores.get(at).map(|score| (*plugin, score.get()))
         };
         self.pass.scores.iter().filter_map(column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_predicted_as_a_whole() {
+        let pod = PodId(7);
+        let predicted = |hashed, held| Predicted {
+            hashed,
+            held: [(pod, held)].into_iter().collect(),
+        };
+        let args = PrefixCacheArgs {
+            block_bytes: 64,
+            max_blocks: 128,
+            ..PrefixCacheArgs::default()
+        };
+        let share = |hashed, held, bytes| predicted(hashed, held).share(pod, bytes, &args);
+        assert_eq!(
+            share(128, 128, 32_768),
+            Some(0.25),
+            "most was not looked at"
+        );
+        assert_eq!(share(128, 64, 8192), Some(0.5));
+        assert_eq!(share(10, 10, 700), Some(1.0), "escapes are spelled longer");
+        assert_eq!(share(0, 0, 0), None);
     }
 }

@@ -4,6 +4,7 @@
 //! known to the byte near the start, where a date or an id does the most harm, and to the block further on.
 
 use crate::metrics::Text;
+use memchr::memmem;
 use parking_lot::Mutex;
 use prefix_index::{Chain, Hashes};
 use routing::prompt::Prompt;
@@ -22,6 +23,11 @@ pub(crate) const HEAD_BYTES: usize = 1024;
 const BLOCK_BYTES: usize = 64;
 /// Blocks of a prompt that are hashed at most: 256 KiB of it. A sample takes 33 KiB at most, all of them 33 MiB.
 const MAX_BLOCKS: usize = 4096;
+
+/// Bytes that must be equal for two prompts to be the same again after they parted: more than the marks of a chat template.
+const AGAIN_BYTES: usize = 64;
+/// Bytes after the place where two prompts part in which they may become the same again.
+const APART_BYTES: usize = 256;
 
 /// The last sampled prompts.
 #[derive(Debug, Default)]
@@ -77,6 +83,32 @@ impl Sample {
     }
 }
 
+impl Sample {
+    /// Bytes after which this prompt is again what the other one is, which it is no more from byte `from` on: the length of
+    /// a date or of an id in the midst of what is shared. Seen within the first bytes only.
+    fn resumes(&self, other: &Self, from: usize) -> Option<usize> {
+        let (mine, theirs) = (self.after(from)?, other.after(from)?);
+        let mut windows = mine.windows(AGAIN_BYTES);
+        windows.position(|window| memmem::find(theirs, window).is_some())
+    }
+
+    /// What is looked at from a place on.
+    fn after(&self, from: usize) -> Option<&[u8]> {
+        let rest = self.head.get(from..)?;
+        Some(rest.get(..APART_BYTES + AGAIN_BYTES).unwrap_or(rest))
+    }
+}
+
+/// Prompts that part from the one they share most with, and are the same again soon after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resumes {
+    /// How many there are.
+    pub(crate) samples: usize,
+    /// Where they part, and how many bytes later they are the same again: the middle ones, in bytes.
+    pub(crate) from: usize,
+    pub(crate) after: usize,
+}
+
 /// Least, middle and greatest of some figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
@@ -112,6 +144,8 @@ pub(crate) struct Shared {
     pub(crate) pair: Spread,
     /// What each has in common with the one it has most in common with.
     pub(crate) best: Spread,
+    /// Whether they are the same again after that.
+    pub(crate) resumes: Option<Resumes>,
 }
 
 impl Prompts {
@@ -150,22 +184,40 @@ impl Prompts {
 
 fn compare(model: Text, samples: &[Arc<Sample>]) -> Shared {
     let mut pairs = Vec::new();
-    let mut best = vec![0; samples.len()];
+    // What each shares with the one it shares most with, and which one that is.
+    let mut best = vec![(0, 0); samples.len()];
     for (i, one) in samples.iter().enumerate() {
         for (j, other) in samples.iter().enumerate().skip(i + 1) {
             let common = one.common(other);
             pairs.push(common);
-            best[i] = common.max(best[i]);
-            best[j] = common.max(best[j]);
+            best[i] = best[i].max((common, j));
+            best[j] = best[j].max((common, i));
         }
     }
+    let resumes = resuming(samples, &best);
+    let best = best.into_iter().map(|(common, _)| common).collect();
     Shared {
+        resumes,
         model,
         samples: samples.len(),
         prompt: Spread::of(samples.iter().map(|s| s.bytes).collect()),
         pair: Spread::of(pairs),
         best: Spread::of(if samples.len() > 1 { best } else { Vec::new() }),
     }
+}
+
+fn resuming(samples: &[Arc<Sample>], best: &[(usize, usize)]) -> Option<Resumes> {
+    let mut found = Vec::new();
+    for (one, &(from, other)) in samples.iter().zip(best) {
+        let after = samples.get(other).and_then(|o| one.resumes(o, from));
+        found.extend(after.map(|after| (from, after)));
+    }
+    let (from, after): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    (!from.is_empty()).then(|| Resumes {
+        samples: from.len(),
+        from: Spread::of(from).median,
+        after: Spread::of(after).median,
+    })
 }
 
 #[cfg(test)]
@@ -208,6 +260,30 @@ mod tests {
         // 5, 0, 6; 0, 5; 0
         assert_eq!(all.pair, spread(0, 5, 6));
         assert_eq!(all.best, spread(0, 6, 6));
+    }
+
+    #[test]
+    fn a_date_in_the_midst_of_what_is_shared() {
+        let resumes = |prompts: &[String]| {
+            let all: Vec<_> = prompts.iter().map(|p| Arc::new(sample(p))).collect();
+            compare(Text::from("m"), &all).resumes
+        };
+        let before = "You are a helpful assistant. ".repeat(3);
+        let after: String = (0..200).map(|n| format!("Rule {n}. ")).collect();
+        let dated = |n: u32| format!("{before}{:06}{after}{}", n * 7919 % 1_000_000, n * n);
+        let some = resumes(&(1..20).map(dated).collect::<Vec<_>>()).unwrap();
+        assert_eq!(some.samples, 19);
+        assert!((87..93).contains(&some.from), "{some:?}");
+        assert!((1..=6).contains(&some.after), "{some:?}");
+        // What differs may be of another length in each.
+        let named = |n: usize| format!("{before}{}{after}", "xyz".repeat(n));
+        assert!(resumes(&(1..4).map(named).collect::<Vec<_>>()).is_some());
+        // A chat template alone is no reason, nor are prompts that end, or are equal.
+        let asked = |n: u32| format!("{}<|im_end|>\n<|im_start|>assistant\n{}", n, n * 7919);
+        assert_eq!(resumes(&(1..20).map(asked).collect::<Vec<_>>()), None);
+        assert_eq!(resumes(&[before.clone(), before.clone(), after]), None);
+        let tail = |n: u32| format!("{before}{n}");
+        assert_eq!(resumes(&(1..20).map(tail).collect::<Vec<_>>()), None);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Trail {
     pinned: bool,
     passes: Passes,
     predicted: Predicted,
+    /// Length of the prompt, in bytes, as the body spells it.
+    pub(crate) prompt_bytes: usize,
     first_byte: Option<Instant>,
     usage: Option<Usage>,
     /// The client's JSON, where requests are recorded.
@@ -90,11 +92,16 @@ impl Trail {
         self.passes.of(pod)
     }
 
-    /// The pod as a candidate, and the best of all.
-    pub(crate) fn candidates(&self, pod: &Pod) -> (Candidate, Vec<Candidate>) {
+    /// The pod as a candidate, and the best of all; of each side if there is a prefill pod.
+    pub(crate) fn candidates(&self, pod: &Pod, paired: bool) -> (Candidate, Vec<Candidate>) {
         let chosen = self.place(pod.id).and_then(Candidate::of);
         let chosen = chosen.unwrap_or_else(|| Candidate::unscored(pod.name.clone()));
-        (chosen, Candidate::best(&self.passes))
+        (chosen, Candidate::best(&self.passes, paired))
+    }
+
+    /// Pods that each filter has dropped.
+    pub(crate) fn dropped(&self) -> &[(&'static str, u32)] {
+        self.passes.dropped()
     }
 
     /// What the client is told, if it is to be.

@@ -1,15 +1,11 @@
 //! How much of the prompts the router found in its index, over the last minutes.
 //!
-//! A request adds to sums since the start; once a second their values are noted. What happened in a window is the
-//! difference between now and then, so a request pays three additions and nothing is ever reset under it.
+//! A request adds to sums since the start; once a second their values are noted. So a request pays three additions.
 
+use super::history::History;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-/// The longest window.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// Sums since the start, and what they were.
 #[derive(Debug, Default)]
@@ -17,8 +13,8 @@ pub(crate) struct Windows {
     requests: AtomicU64,
     matched: AtomicU64,
     hashed: AtomicU64,
-    /// Oldest first; of those that are older than the longest window only the youngest.
-    past: Mutex<VecDeque<(Duration, Tally)>>,
+    evictions: AtomicU64,
+    past: Mutex<History<Tally>>,
 }
 
 /// What prefix look-ups found.
@@ -30,6 +26,8 @@ pub(crate) struct Tally {
     pub(crate) matched: u64,
     /// Blocks of each prompt.
     pub(crate) hashed: u64,
+    /// Entries that were dropped because a list was full.
+    pub(crate) evictions: u64,
 }
 
 impl Tally {
@@ -43,6 +41,7 @@ impl Tally {
             requests: self.requests.saturating_sub(then.requests),
             matched: self.matched.saturating_sub(then.matched),
             hashed: self.hashed.saturating_sub(then.hashed),
+            evictions: self.evictions.saturating_sub(then.evictions),
         }
     }
 }
@@ -55,28 +54,20 @@ impl Windows {
         self.hashed.fetch_add(hashed as u64, Relaxed);
     }
 
+    /// Entries were dropped because a list was full.
+    pub(crate) fn evicted(&self, entries: usize) {
+        self.evictions.fetch_add(entries as u64, Relaxed);
+    }
+
     /// Notes the sums. To be called about once a second; `at` is the time since the start.
     pub(crate) fn note(&self, at: Duration) {
-        let mut past = self.past.lock();
-        past.push_back((at, self.sums()));
-        while past
-            .get(1)
-            .is_some_and(|(second, _)| *second + LONGEST <= at)
-        {
-            past.pop_front();
-        }
+        self.past.lock().note(at, self.sums());
     }
 
     /// What was found in the last `window`, give or take a second; `at` is the time since the start.
     pub(crate) fn over(&self, window: Duration, at: Duration) -> Tally {
-        let past = self.past.lock();
-        let then = match at.checked_sub(window) {
-            None => 0,
-            Some(start) => past.partition_point(|(noted, _)| *noted <= start),
-        };
-        let before = then.checked_sub(1).and_then(|at| past.get(at));
-        self.sums()
-            .since(before.map(|(_, tally)| *tally).unwrap_or_default())
+        let then = self.past.lock().before(window, at);
+        self.sums().since(then)
     }
 
     fn sums(&self) -> Tally {
@@ -84,6 +75,7 @@ impl Windows {
             requests: self.requests.load(Relaxed),
             matched: self.matched.load(Relaxed),
             hashed: self.hashed.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
         }
     }
 }
@@ -102,6 +94,7 @@ mod tests {
         for second in 0..2000 {
             windows.note(s(second));
             windows.add(1, 4);
+            windows.evicted(2);
         }
         let now = s(1999);
         for (window, requests) in [(60, 61), (300, 301), (900, 901)] {
@@ -110,6 +103,7 @@ mod tests {
                 requests,
                 matched: requests,
                 hashed: 4 * requests,
+                evictions: 2 * requests,
             };
             assert_eq!((tally, tally.ratio()), (wanted, Some(0.25)));
         }

@@ -2,7 +2,7 @@
 
 use super::Served;
 use super::redact::{Key, Redacted};
-use routing::request::extract;
+use routing::request::{Api, extract};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -26,7 +26,7 @@ struct Redaction {
 /// no JSON.
 pub(super) fn plain(served: &Served, out: &mut Vec<u8>) -> Option<()> {
     let body: &RawValue = serde_json::from_slice(&served.body).ok()?;
-    write(served, NoContent {}, out)?;
+    write(served, &served.path, NoContent {}, out)?;
     // Instead of the closing brace.
     out.truncate(out.len() - 1);
     out.extend_from_slice(b",\"body\":");
@@ -46,21 +46,23 @@ pub(super) fn plain(served: &Served, out: &mut Vec<u8>) -> Option<()> {
 #[derive(Serialize)]
 struct NoContent {}
 
-/// The line with lengths and hashes only. `None` if the body is none that can be scheduled.
+/// The line with lengths and hashes only. `None` if the body is none that can be scheduled. A path that is none of the known
+/// ones may hold names, so it is told as `other`.
 pub(super) fn redacted(served: &Served, key: &Key, out: &mut Vec<u8>) -> Option<()> {
     let request = extract(&served.path, None, &served.body).ok()?;
     let redacted = Redacted::new(key, &request);
-    write(served, Redaction { redacted }, out)?;
+    let path = Api::of(&served.path).label();
+    write(served, path, Redaction { redacted }, out)?;
     out.push(b'\n');
     Some(())
 }
 
-fn write(served: &Served, content: impl Serialize, out: &mut Vec<u8>) -> Option<()> {
+fn write(served: &Served, path: &str, content: impl Serialize, out: &mut Vec<u8>) -> Option<()> {
     let micros = served.at.as_microsecond();
     let at = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let line = Line {
         at: &RawValue::from_string(at).ok()?,
-        path: &served.path,
+        path,
         prompt_tokens: served.prompt_tokens,
         output_tokens: served.output_tokens,
         content,

@@ -6,7 +6,7 @@ use crate::backlog::{Backlog, Batch};
 use prometheus_client::metrics::counter::Counter;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -116,7 +116,14 @@ impl Output {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let mut file = options.open(&recording.file)?;
-        let length = file.metadata()?.len();
+        let (length, mode) = (file.metadata()?.len(), file.metadata()?.mode());
+        if !recording.redacts && mode & 0o077 != 0 {
+            tracing::warn!(
+                "{} was there before (mode {:o}): others than its owner may read the requests that are recorded",
+                recording.file.display(),
+                mode & 0o777
+            );
+        }
         let mut last = [b'\n'];
         if length > 0 {
             file.seek(SeekFrom::End(-1))?;

@@ -11,6 +11,25 @@ fn nothing_wrong() {
 }
 
 #[test]
+fn too_little_to_judge_by() {
+    let mut answers = healthy();
+    answers.decisions = json!({"decisions": vec![decision("default/a", 24, 0); 9]});
+    let facts = facts(answers);
+    insta::assert_snapshot!(render(&facts, &examine(&facts)));
+}
+
+/// A name that would colour a terminal, forge a line, or turn it around.
+#[test]
+fn names_are_told_and_not_obeyed() {
+    let mut answers = healthy();
+    answers.prefix["models"][0]["model"] = "m\u{1b}[31m\u{202e}\nPROBLEM x".into();
+    answers.prefix["models"][0]["actual"] = 0.0.into();
+    let facts = facts(answers);
+    let text = render(&facts, &examine(&facts));
+    assert!(text.contains(r"m\u{1b}[31m\u{202e} PROBLEM x"), "{text}");
+}
+
+#[test]
 fn several_findings_the_worst_first() {
     let mut answers = healthy();
     answers.router["warnings"] = json!([{"kind": "unknown-argument",
@@ -18,6 +37,7 @@ fn several_findings_the_worst_first() {
                  maxBlocksToMatch, topKMatches, maxHashCacheSize, recordSticky."}]);
     answers.decisions = json!({"decisions": vec![decision("default/a", 0, 0); 20]});
     answers.prompts = prompts(2000, 27, 47);
+    answers.prompts["models"][0]["resumes"] = json!({"samples": 32, "from": 47, "after": 19});
     answers.prefix["models"][0]["actual"] = 0.3.into();
     answers.prefix["models"][0]["predicted"] = 0.9.into();
     answers.router["uptimeSeconds"] = 12.0.into();

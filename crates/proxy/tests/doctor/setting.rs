@@ -39,6 +39,22 @@ fn i5_what_was_warned_of_at_the_start() {
 }
 
 #[test]
+fn i5_a_configuration_that_waits_for_a_restart() {
+    let mut answers = healthy();
+    for (changed, found) in [
+        (json!(true), &["not-restarted"][..]),
+        (json!(false), &[]),
+        (Value::Null, &[]),
+    ] {
+        answers.router["configurationChanged"] = changed;
+        assert_eq!(checks(answers.clone()), found);
+    }
+    answers.router["configurationChanged"] = true.into();
+    let advice = the("not-restarted", answers).advice;
+    assert!(advice.contains("rollout restart"), "{advice}");
+}
+
+#[test]
 fn i5_the_plugin_is_not_enabled() {
     let mut answers = healthy();
     answers.router["scores"] = json!([{"name": "gpu-usage", "weight": 1}]);

@@ -76,6 +76,19 @@ async fn by_default_nobody_is_told_and_the_wish_is_a_header_like_any_other() {
 }
 
 #[tokio::test]
+async fn an_engine_cannot_forge_a_decision() {
+    let pod = Pod::start().await;
+    let forged = [("x-kthena-decision", "pod=\"default/other\"")];
+    pod.answers(Script::reply(200, &forged, "{}"));
+    for when in ["never", "on-request", "always"] {
+        let router = router(when, &[&pod]).await;
+        let answer = ask(&router, &[], "x").await;
+        let told = told(&answer).map(|told| told.starts_with("pod=\"default/m:p0\""));
+        assert_eq!(told, (when == "always").then_some(true), "{when}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_tells_too_once_a_pod_was_asked() {
     let [a, b] = Pod::several().await;
     let router = router("always", &[&a, &b]).await;

@@ -58,6 +58,23 @@ async fn i5_doctor_names_a_misspelled_argument() {
 }
 
 #[tokio::test]
+async fn i5_doctor_says_that_a_change_waits_for_a_restart() {
+    let pod = Pod::start().await;
+    let config = |size: u32| {
+        scheduler(
+            &[("prefix-cache", 1)],
+            &format!("{{blockSizeToHash: {size}}}"),
+        )
+    };
+    let router = setup().pods(&[&pod]).config(&config(64)).start().await;
+    is_content(&router).await;
+    std::fs::write(router.dir().join("routerConfiguration.yaml"), config(128)).unwrap();
+    let said = finds(&router, "not-restarted").await;
+    assert!(said.contains("rollout restart"), "{said}");
+    is_content(&router.restart().await).await;
+}
+
+#[tokio::test]
 async fn doctor_tells_pods_that_cannot_be_read() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;
@@ -100,6 +117,34 @@ async fn doctor_of_nothing_has_an_exit_code_of_its_own() {
 }
 
 #[tokio::test]
+async fn doctor_of_another_listener_invents_nothing() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    let url = |port: u16| format!("http://127.0.0.1:{port}");
+    let [metrics, inference] = [router.metrics_port, router.port].map(url);
+    for debug in [&metrics, &inference] {
+        let args = ["--metrics-url", &metrics, "--debug-url", debug];
+        let ended = run(PROGRAM, &[&["doctor", "--for", "0s"][..], &args].concat()).await;
+        assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{}", ended.err);
+        assert!(ended.err.contains("no debug listener"), "{}", ended.err);
+    }
+    let debug = url(router.debug_port);
+    let twice = ["--metrics-url", &metrics, "--metrics-url", &metrics];
+    let args = [
+        &["doctor", "--for", "0s", "--debug-url", &debug][..],
+        &twice,
+    ]
+    .concat();
+    let ended = run(PROGRAM, &args).await;
+    assert_eq!(ended.code, Some(2), "{}", ended.out);
+    assert!(
+        ended.err.contains("names an address twice"),
+        "{}",
+        ended.err
+    );
+}
+
+#[tokio::test]
 async fn i5_the_debug_listener_says_what_the_command_says() {
     let pod = Pod::start().await;
     let config = scheduler(&[("prefix-cache", 1)], "{topKMatchs: 3}");
@@ -122,6 +167,7 @@ async fn i5_the_debug_listener_says_what_the_command_says() {
         .collect();
     assert_eq!(checks, ["misspelled-argument"]);
     assert_eq!(json["findings"][0]["severity"], "problem");
+    assert_eq!(json["judged"], false, "there was no request");
     let router_page: Value = router.get(router.debug_port, "/debug/router").await.json();
     assert_eq!(router_page["warnings"][0]["kind"], "unknown-argument");
     assert_eq!(

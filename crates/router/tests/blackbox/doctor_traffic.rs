@@ -34,6 +34,55 @@ async fn i5_doctor_names_the_byte_at_which_prompts_differ() {
 }
 
 #[tokio::test]
+async fn i4_doctor_finds_a_time_behind_the_first_block() {
+    let pod = Pod::start().await;
+    let before = "You are a helpful assistant of the support team. ".repeat(2);
+    let shared = text(1, 1280);
+    let router = setup().pods(&[&pod]).start().await;
+    let dated = (10..30).map(|n| format!("{before}2026-11-30T06:00:{n} {shared}"));
+    send(&router, dated).await;
+    let said = finds(&router, "low-diverging").await;
+    assert!(said.contains("differ from byte 116 on"), "{said}");
+    // Without the time, prompts of the same length.
+    let router = setup().pods(&[&pod]).start().await;
+    let moved = (10..30).map(|n| format!("{before}{shared} 2026-11-30T06:00:{n}"));
+    send(&router, moved).await;
+    is_content(&router).await;
+}
+
+#[tokio::test]
+async fn i5_doctor_does_not_blame_a_date_where_prompts_have_nothing_in_common() {
+    let pod = Pod::start().await;
+    let config = scheduler(&[("prefix-cache", 1)], "{maxHashCacheSize: 100}");
+    let router = setup().pods(&[&pod]).config(&config).start().await;
+    send(&router, (1..40).map(|n| text(n, 640))).await;
+    is_content(&router).await;
+}
+
+#[tokio::test]
+async fn i5_the_size_that_doctor_names_holds_what_is_asked_for() {
+    let pod = Pod::start().await;
+    // 20 prompts of 10 blocks, again and again, and room for half of them.
+    let mut size = 100;
+    for too_small in [true, false] {
+        let config = scheduler(
+            &[("prefix-cache", 1)],
+            &format!("{{maxHashCacheSize: {size}}}"),
+        );
+        let router = setup().pods(&[&pod]).config(&config).start().await;
+        send(&router, (0..100).map(|n| text(n % 20 + 1, 640))).await;
+        if !too_small {
+            is_content(&router).await;
+            break;
+        }
+        let said = finds(&router, "evictions").await;
+        let (_, advice) = said.split_once("Set maxHashCacheSize: ").unwrap();
+        size = advice.split_once(' ').unwrap().0.parse().unwrap();
+        assert!((200..400).contains(&size), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn i5_doctor_says_that_requests_fail() {
     let pod = Pod::start().await;
     pod.answers(e2e::Script::json(500, r#"{"error":"broken"}"#));

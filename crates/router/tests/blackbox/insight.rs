@@ -1,7 +1,7 @@
 //! What a running router tells of its decisions on the debug listener.
 
 use crate::{CHAT, COMPLETIONS, completion, setup, streamed, text};
-use e2e::{Client, Pod, Router, Script, event, scheduler, until};
+use e2e::{Client, Gauges, Pod, Router, Script, event, scheduler, until};
 use serde_json::{Value, json};
 
 /// A page of the debug listener.
@@ -38,7 +38,7 @@ async fn what_the_prefix_cache_holds() {
         before["configuration"],
         json!({"blockSizeToHash": 64, "maxBlocksToMatch": 128, "topKMatches": 5, "maxHashCacheSize": 50000, "weight": 1})
     );
-    let idle = json!({"requests": 0, "matchedBlocks": 0, "hashedBlocks": 0, "ratio": null});
+    let idle = json!({"requests": 0, "matchedBlocks": 0, "hashedBlocks": 0, "ratio": null, "evictions": 0});
     assert_eq!(
         before["ratio"],
         json!({"1m": idle, "5m": idle, "15m": idle})
@@ -57,8 +57,8 @@ async fn what_the_prefix_cache_holds() {
         (&after["entries"], &after["evictions"]),
         (&json!(11), &json!(0))
     );
-    let both =
-        json!({"requests": 2, "matchedBlocks": 10, "hashedBlocks": 21, "ratio": 10.0 / 21.0});
+    let both = json!({"requests": 2, "matchedBlocks": 10, "hashedBlocks": 21, "ratio": 10.0 / 21.0, "evictions": 0});
+    assert_eq!(after["workingSet"], Value::Null, "nothing was evicted");
     assert_eq!(after["ratio"], json!({"1m": both, "5m": both, "15m": both}));
 }
 
@@ -143,6 +143,7 @@ async fn why_a_request_went_where_it_went() {
         ("ttftMs", Value::Null),
         ("promptTokens", json!(9)),
         ("cachedTokens", Value::Null),
+        ("filtered", json!({})),
     ] {
         assert_eq!(seen[key], value, "{key}");
     }
@@ -150,14 +151,53 @@ async fn why_a_request_went_where_it_went() {
     assert_eq!(
         seen["candidates"],
         json!([
-            {"pod": pod, "total": 200, "scores": scores, "matchedBlocks": 5},
-            {"pod": other, "total": 100, "scores": none, "matchedBlocks": 0},
+            {"pod": pod, "role": null, "total": 200, "scores": scores, "matchedBlocks": 5},
+            {"pod": other, "role": null, "total": 100, "scores": none, "matchedBlocks": 0},
         ])
     );
     let first = decision(&router, "first").await;
     assert!(first["at"].as_f64() <= seen["at"].as_f64());
     let all = page(&router, "/debug/decisions").await;
     assert_eq!(all["decisions"][0]["requestId"], "second", "newest first");
+}
+
+#[tokio::test]
+async fn in_a_large_fleet_the_pod_that_holds_the_prompt_is_told_wherever_it_came() {
+    let pods: [Pod; 20] = Pod::several().await;
+    let config = scheduler(&[("prefix-cache", 1), ("gpu-usage", 3)], "{}");
+    let router = setup().pods(&[&pods[0]]).config(&config).start().await;
+    let prompt = text(1, 640);
+    ask(&router, "first", &prompt).await;
+    let all: Vec<&Pod> = pods.iter().collect();
+    router.set_pods(&all).await;
+    let full = Gauges {
+        usage: 1.0,
+        ..Gauges::default()
+    };
+    pods[0].shows(Some(full)).await;
+    ask(&router, "second", &prompt).await;
+    let seen = decision(&router, "second").await;
+    let candidates = seen["candidates"].as_array().unwrap();
+    assert_eq!((candidates.len(), &seen["matchedBlocks"]), (16, &json!(0)));
+    let last = &candidates[15];
+    assert_eq!(
+        (&last["pod"], &last["matchedBlocks"]),
+        (&json!("default/m:p0"), &json!(10))
+    );
+}
+
+#[tokio::test]
+async fn pods_that_a_filter_dropped_are_counted() {
+    let [a, b] = Pod::several().await;
+    let router = setup().pods(&[&a, &b]).start().await;
+    let full = Gauges {
+        waiting: 100,
+        ..Gauges::default()
+    };
+    a.shows(Some(full)).await;
+    ask(&router, "1", "x").await;
+    let seen = decision(&router, "1").await;
+    assert_eq!(seen["filtered"], json!({"least-request": 1}));
 }
 
 #[tokio::test]
@@ -232,7 +272,7 @@ async fn how_far_prompts_are_the_same() {
         all["models"],
         json!([{
             "model": "m", "samples": 3, "promptBytes": spread(1000, 2048, 2048),
-            "pairBytes": spread(100, 100, 1984), "bestBytes": spread(100, 1984, 1984), "exactBelow": 1024,
+            "pairBytes": spread(100, 100, 1984), "bestBytes": spread(100, 1984, 1984), "resumes": null, "exactBelow": 1024,
         }])
     );
 }

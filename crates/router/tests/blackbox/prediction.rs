@@ -52,6 +52,20 @@ async fn what_the_engine_reports_is_compared_with_what_was_predicted() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_is_longer_than_what_is_hashed_is_predicted_as_a_whole() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    let shared = text(1, 8192);
+    for (seed, cached) in [(2, 0), (3, 2048)] {
+        pod.next(answer(8192, Some(cached)));
+        ask(&router, &(shared.clone() + &text(seed, 24_576))).await;
+    }
+    let metrics = router.metrics().await;
+    assert_eq!(read(&metrics, PREDICTED), (2.0, 0.25), "a quarter of one");
+    assert_eq!(read(&metrics, ERROR), (2.0, 0.0));
+}
+
+#[tokio::test]
 async fn an_engine_that_leaves_out_zeros_is_understood_once_it_has_reported() {
     let pod = Pod::start().await;
     let router = setup().pods(&[&pod]).start().await;

@@ -121,6 +121,20 @@ async fn only_json_that_was_served_is_recorded() {
 }
 
 #[tokio::test]
+async fn a_redacted_line_does_not_tell_a_path_that_may_hold_names() {
+    let pod = Pod::start().await;
+    let router = recording(&pod, &["--record-redact"]).start().await;
+    for path in ["/v1/threads/private/messages", COMPLETIONS] {
+        router.post(path, completion("x")).await;
+    }
+    let lines = lines(router).await;
+    assert_eq!(
+        (&lines[0]["path"], &lines[1]["path"]),
+        (&json!("other"), &json!(COMPLETIONS))
+    );
+}
+
+#[tokio::test]
 async fn redacted_lines_hold_lengths_and_keyed_hashes_only() {
     let pod = Pod::start().await;
     let router = recording(&pod, &["--record-redact"]).start().await;

@@ -84,6 +84,19 @@ impl<'a> Prompt<'a> {
         self.characters
     }
 
+    /// Length of the rendered prompt, in bytes, and what escapes take more than what they stand for. Only the texts are
+    /// counted, not what is in them.
+    #[must_use]
+    pub fn spelled_bytes(&self) -> usize {
+        match &self.shape {
+            Shape::Plain(text) => text.len(),
+            Shape::Text(text) => text.spelled_bytes(),
+            // Four bytes an id.
+            Shape::Ids(_) => usize::try_from(self.characters).unwrap_or(usize::MAX),
+            Shape::Turns(turns) => turns.spelled_bytes(),
+        }
+    }
+
     /// Whether there is nothing to match or to estimate.
     #[must_use]
     pub fn is_empty(&self) -> bool {

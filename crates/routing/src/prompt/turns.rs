@@ -158,6 +158,19 @@ impl<'a> Turns<'a> {
         self.characters
     }
 
+    /// Bytes of the rendered turns, and what escapes take more.
+    pub(super) fn spelled_bytes(&self) -> usize {
+        let mut bytes = 0;
+        let _ = self.visit(&mut |piece| {
+            bytes += match piece {
+                Piece::Mark(mark) => mark.len(),
+                Piece::Text(text) => text.spelled_bytes(),
+            };
+            ControlFlow::Continue(())
+        });
+        bytes
+    }
+
     /// Visits all pieces of the rendered turns in order.
     pub(super) fn visit(
         &self,

@@ -119,6 +119,11 @@ impl<'a> Text<'a> {
         self.raw.is_empty()
     }
 
+    /// Its length as the document spells it.
+    pub(crate) fn spelled_bytes(self) -> usize {
+        self.raw.len()
+    }
+
     /// Whether the decoded text is this one.
     pub(crate) fn is(self, text: &str) -> bool {
         *self.decoded() == *text.as_bytes()

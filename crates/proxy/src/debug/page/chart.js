@@ -12,7 +12,7 @@ function ceiling(value) {
 function drawChart(place, legend, title, series, top, format, empty) {
   const shown = series.filter((s) => s.points.length);
   legend.replaceChildren(...shown.map((s) => el("span", { class: s.second && "second" },
-    document.createTextNode(`${s.name} `), el("b", { text: format(s.points.at(-1).y) }))));
+    words(`${s.name} `), el("b", { text: format(s.points.at(-1).y) }))));
   if (!shown.length) {
     place.replaceChildren(el("p", { class: "empty", text: empty }));
     return;

@@ -48,8 +48,8 @@ function decisionRow(d) {
     el("span", { class: "cut model", text: d.model, title: d.model }),
     el("span", { class: "cut to", text: to, title: to }),
     el("span", { class: "hit" }, el("span", { class: "track", "aria-hidden": "true" }, fill), unseen("matched blocks"), el("span", { text: matched })),
-    el("span", { class: "num" }, unseen("time to first token"), document.createTextNode(milliseconds(d.ttftMs))),
-    el("span", { class: failed ? "num bad-text" : "num" }, unseen("status"), document.createTextNode(d.status ?? "–")));
+    el("span", { class: "num" }, unseen("time to first token"), words(milliseconds(d.ttftMs))),
+    el("span", { class: failed ? "num bad-text" : "num" }, unseen("status"), words(d.status ?? "–")));
   const row = el("details", { class: "decision" }, summary);
   // The explanation is made when somebody wants it.
   row.addEventListener("toggle", () => { if (row.open && row.children.length === 1) row.append(explanation(d)); });
@@ -63,15 +63,24 @@ function explanation(d) {
   else if (known(d.promptTokens)) facts.push(`${whole(d.promptTokens)} prompt tokens`);
   const candidates = list(d.candidates);
   const why = el("div", { class: "why" }, el("p", { text: `${facts.join(" · ")}.` }));
+  const dropped = Object.entries(d.filtered || {}).map(([filter, pods]) => `${filter} dropped ${whole(pods)} ${pods === 1 ? "pod" : "pods"}.`);
+  if (dropped.length) why.append(el("p", { text: `Before any score: ${dropped.join(" ")}` }));
   if (d.pinned) why.append(el("p", { text: "A session is bound to this pod, so no plugin scored the request." }));
-  else if (candidates.length) why.append(el("p", { text: reason(d, candidates) }), scoreTable(d, candidates));
+  else if (candidates.length) {
+    const sides = d.prefillPod ? [["decode", d.pod], ["prefill", d.prefillPod]] : [[null, d.pod]];
+    for (const [role, pod] of sides) {
+      const side = candidates.filter((c) => (c.role ?? null) === role);
+      why.append(el("p", { text: `${role ? `${role} on ${pod}: ` : ""}${reason(pod, side)}` }));
+    }
+    why.append(scoreTable(d, candidates));
+  }
   return why;
 }
 
-// In words: what made the difference to the next best pod.
-function reason(d, candidates) {
-  const chosen = candidates.find((c) => c.pod === d.pod);
-  const others = candidates.filter((c) => c.pod !== d.pod).sort((a, b) => b.total - a.total);
+// In words: what made the difference to the next best pod. A pair is chosen side by side.
+function reason(pod, candidates) {
+  const chosen = candidates.find((c) => c.pod === pod);
+  const others = candidates.filter((c) => c.pod !== pod).sort((a, b) => b.total - a.total);
   if (!chosen || !others.length) return "It was the only candidate.";
   const next = others[0];
   if (chosen.total === next.total) return `As good as ${next.pod}, and drawn among equals.`;
@@ -86,11 +95,12 @@ function scoreTable(d, candidates) {
   const head = el("tr", {}, el("th", { scope: "col", text: "pod" }),
     ...plugins.map((name) => el("th", { scope: "col", text: weightOf(name) === 1 ? name : `${name} × ${weightOf(name)}` })),
     el("th", { scope: "col", text: "matched" }), el("th", { scope: "col", text: "total" }));
-  const sorted = candidates.slice().sort((a, b) => b.total - a.total);
+  const side = (c) => c.role || "";
+  const sorted = candidates.slice().sort((a, b) => side(a).localeCompare(side(b)) || b.total - a.total);
   const body = sorted.map((c) => {
     const chosen = c.pod === d.pod || c.pod === d.prefillPod;
     return el("tr", { class: chosen && "chosen" },
-      el("td", {}, document.createTextNode(c.pod), chosen && el("small", { text: " ← chosen" })),
+      el("td", {}, words(c.pod), c.role && el("small", { text: ` ${c.role}` }), chosen && el("small", { text: " ← chosen" })),
       ...plugins.map((name) => el("td", { text: (c.scores || {})[name] ?? "–" })),
       el("td", { text: c.matchedBlocks ?? "–" }), el("td", { text: c.total ?? "–" }));
   });

@@ -6,8 +6,9 @@ function showFindings(answer) {
   const findings = list(answer && answer.findings);
   const wrong = findings.filter((f) => f.severity !== "note").length;
   say(byId("doctor-summary"), !answer ? "No answer from /debug/doctor."
-    : wrong ? `${wrong} ${wrong === 1 ? "thing" : "things"} to change` : "Nothing wrong.");
-  byId("doctor-summary").classList.toggle("fine", Boolean(answer) && !wrong);
+    : wrong ? `${wrong} ${wrong === 1 ? "thing" : "things"} to change`
+    : answer.judged === false && !findings.length ? "Nothing wrong so far: too few requests to judge by." : "Nothing wrong.");
+  byId("doctor-summary").classList.toggle("fine", Boolean(answer) && !wrong && answer.judged !== false);
   const text = JSON.stringify(findings);
   if (text === lastFindings) return;
   lastFindings = text;
@@ -24,7 +25,7 @@ function showFindings(answer) {
 function finding(f, open) {
   const kind = ["problem", "warning"].includes(f.severity) ? f.severity : "note";
   const row = el("details", { class: `finding ${kind}` },
-    el("summary", {}, el("span", { class: "kind", text: kind }), document.createTextNode(f.title)),
+    el("summary", {}, el("span", { class: "kind", text: kind }), words(f.title)),
     el("dl", {}, el("dt", { text: "Seen" }), el("dd", { text: f.evidence }), el("dt", { text: "Advice" }), el("dd", { text: f.advice })));
   // Not the title: it holds figures that change.
   row.dataset.key = `${f.check} ${f.severity}`;

@@ -4,10 +4,16 @@
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
+// Names come from elsewhere: what turns a line around, or is not seen, is spelled out.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const plain = (text) => String(text).replace(UNSEEN, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+const words = (text) => document.createTextNode(plain(text));
+
 function put(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "text") node.textContent = value;
+    if (name === "text") node.textContent = plain(value);
+    else if (name === "title" || name.startsWith("aria-")) node.setAttribute(name, plain(value));
     else node.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children || []) if (child) node.append(child);
@@ -18,7 +24,8 @@ const svg = (name, attributes, ...children) => put(document.createElementNS(SVG,
 
 // Live regions speak when their text is set, so it is set only when it is another one.
 function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const said = plain(text);
+  if (node.textContent !== said) node.textContent = said;
 }
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);

@@ -32,7 +32,8 @@ const matchRatio = (decisions) => {
   return scored.length ? sum(scored, bestMatch) / sum(scored, (d) => d.hashedBlocks) : null;
 };
 const cachedShare = (decisions) => {
-  const told = decisions.filter((d) => known(d.cachedTokens) && d.promptTokens > 0);
+  // A decode pod counts what it was handed over as cached.
+  const told = decisions.filter((d) => !d.prefillPod && known(d.cachedTokens) && d.promptTokens > 0);
   return told.length ? sum(told, (d) => d.cachedTokens) / sum(told, (d) => d.promptTokens) : null;
 };
 const quantile = (q) => (decisions) => {

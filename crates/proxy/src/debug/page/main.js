@@ -4,7 +4,7 @@ const PERIOD = 2000; // milliseconds between two readings
 const DOCTOR_EVERY = 3; // readings
 const PATIENCE = 5000; // milliseconds until an answer is given up
 
-const now = { data: null, doctor: null, readings: 0, paused: false, goneSince: null, uptime: null, timer: null, router: {} };
+const now = { data: null, doctor: null, readings: 0, paused: false, readAt: null, gone: false, uptime: null, timer: null, router: {} };
 const model = () => byId("model").value;
 const weightOf = (plugin) => (list(now.router.scores).find((s) => s.name === plugin) || { weight: 1 }).weight;
 
@@ -21,6 +21,7 @@ async function reading() {
     read("/debug/config_dump/pods"), read("/debug/prefix-cache"), read("/debug/decisions"), read("/debug/router"),
     due ? read("/debug/doctor?format=json") : now.doctor]);
   now.readings += 1;
+  now.readAt = new Date();
   now.data = { pods, prefix, decisions };
   now.doctor = doctor;
   now.router = router;
@@ -32,7 +33,7 @@ async function turn() {
   if (now.paused || document.hidden) return;
   try {
     await reading();
-    now.goneSince = null;
+    now.gone = false;
     byId("gone").hidden = true;
     show();
   } catch (error) {
@@ -44,8 +45,9 @@ async function turn() {
 }
 
 function gone(error) {
-  now.goneSince = now.goneSince || new Date();
-  const since = now.goneSince.toLocaleTimeString("en-GB");
+  now.gone = true;
+  now.readAt = now.readAt || new Date();
+  const since = now.readAt.toLocaleTimeString("en-GB");
   const silent = error instanceof TypeError || error.name === "TimeoutError";
   const what = silent ? `The router has not answered since ${since}.` : `The router answers with an error since ${since}: ${error.message}.`;
   const shown = now.data ? "What is shown below is from then." : "There is nothing to show yet.";
@@ -54,8 +56,9 @@ function gone(error) {
 }
 
 function state() {
-  const [name, text] = now.paused ? ["paused", "Paused"] : now.goneSince ? ["gone", "No answer"] : ["live", "Live"];
+  const [name, text] = now.paused ? ["paused", "Paused"] : now.gone ? ["gone", "No answer"] : ["live", "Live"];
   byId("state").dataset.state = name;
+  byId("main").toggleAttribute("data-stale", name === "gone");
   say(byId("state-text"), text);
 }
 
