@@ -1,6 +1,7 @@
 //! engine: an OpenAI-compatible engine that answers at once, so that what stands in front of it is the bottleneck.
 //!
-//!     engine PORT [ENGINES]        ENGINES (1) engines in one process, on PORT, PORT+1, ..
+//!     engine PORT [ENGINES [KIB]]  ENGINES (1) engines in one process, on PORT, PORT+1, .., whose metrics page has
+//!                                  at least KIB KiB (a real vLLM's has 70)
 //!
 //! Chat requests get one completion with usage, or, when the body's end asks for a stream, 20 events and `[DONE]`, each
 //! written by itself as engines do. `/metrics` and `/v1/models` are vLLM's. For the one who measures:
@@ -33,11 +34,11 @@ struct Engine {
 }
 
 impl Engine {
-    fn new() -> Self {
+    fn new(page_kib: u16) -> Self {
         Self {
             completion: completion(),
             events: events(),
-            metrics: metrics(),
+            metrics: metrics(page_kib),
             models: answer(
                 "200 OK",
                 r#"{"object":"list","data":[{"id":"mock-model","object":"model","created":1760000000,"owned_by":"vllm","root":"mock-model","parent":null,"max_model_len":1048576,"permission":[]}]}"#,
@@ -92,8 +93,8 @@ fn events() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A page of the size and kind that an idle vLLM shows: gauges, counters and histograms.
-fn metrics() -> Vec<u8> {
+/// A page of the kind that an idle vLLM shows: gauges, counters and histograms, and as many more histograms as fill it.
+fn metrics(page_kib: u16) -> Vec<u8> {
     let labels = r#"engine="0",model_name="mock-model""#;
     let mut page = String::new();
     for name in [
@@ -121,12 +122,7 @@ fn metrics() -> Vec<u8> {
         "0.001", "0.005", "0.01", "0.02", "0.04", "0.06", "0.08", "0.1", "0.25", "0.5", "1.0",
         "2.5", "+Inf",
     ];
-    for name in [
-        "time_to_first_token",
-        "time_per_output_token",
-        "inter_token_latency",
-        "e2e_request_latency",
-    ] {
+    let histogram = |name: &str, page: &mut String| {
         let _ = writeln!(
             page,
             "# HELP vllm:{name}_seconds Histogram.\n# TYPE vllm:{name}_seconds histogram"
@@ -142,6 +138,20 @@ fn metrics() -> Vec<u8> {
             page,
             "vllm:{name}_seconds_count{{{labels}}} 1200.0\nvllm:{name}_seconds_sum{{{labels}}} 60.5"
         );
+    };
+    for name in [
+        "time_to_first_token",
+        "time_per_output_token",
+        "inter_token_latency",
+        "e2e_request_latency",
+    ] {
+        histogram(name, &mut page);
+    }
+    for more in 0.. {
+        if page.len() >= usize::from(page_kib) * 1024 {
+            break;
+        }
+        histogram(&format!("request_part_{more}"), &mut page);
     }
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n";
     format!("{head}content-length: {}\r\n\r\n{page}", page.len()).into_bytes()
@@ -219,8 +229,8 @@ fn control(path: &str, engine: &Engine) -> Vec<u8> {
     }
 }
 
-async fn listen(port: u16) -> io::Result<()> {
-    let engine = Rc::new(Engine::new());
+async fn listen(port: u16, page_kib: u16) -> io::Result<()> {
+    let engine = Rc::new(Engine::new(page_kib));
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -233,17 +243,18 @@ fn main() -> io::Result<()> {
         .skip(1)
         .filter_map(|a| a.parse().ok())
         .collect();
-    let [port, engines] = match numbers[..] {
-        [port] => [port, 1],
-        [port, engines] => [port, engines],
-        _ => return Err(io::Error::other("usage: engine PORT [ENGINES]")),
+    let [port, engines, page_kib] = match numbers[..] {
+        [port] => [port, 1, 0],
+        [port, engines] => [port, engines, 0],
+        [port, engines, page_kib] => [port, engines, page_kib],
+        _ => return Err(io::Error::other("usage: engine PORT [ENGINES [KIB]]")),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listeners: Vec<_> = (0..engines)
-            .map(|i| tokio::task::spawn_local(listen(port + i)))
+            .map(|i| tokio::task::spawn_local(listen(port + i, page_kib)))
             .collect();
         for listener in listeners {
             listener.await.map_err(io::Error::other)??;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 /// Where the router is in its life.
@@ -12,11 +13,17 @@ pub enum Phase {
     Starting,
     /// Takes requests.
     Serving,
-    /// Finishes what is under way.
+    /// Finishes what is under way; still answers whoever has not heard of it yet.
     Draining,
+    /// Finishes what is under way and takes no new connections.
+    Closing,
     /// Ends what is still under way.
     Cutting,
 }
+
+/// How long a drain still takes new connections, at most half of its time: load balancers need some seconds to learn that
+/// this router is no longer ready.
+const ANSWERS_ON: Duration = Duration::from_secs(5);
 
 /// The phase, and the connections of the inference listener.
 #[derive(Debug, Default)]
@@ -56,8 +63,13 @@ impl Lifecycle {
     pub async fn drain(&self, limit: Duration) -> bool {
         self.advance(Phase::Draining);
         self.connections.close();
-        tokio::time::timeout(limit, self.connections.wait())
-            .await
-            .is_ok()
+        let ended = async {
+            let answers_on = ANSWERS_ON.min(limit / 2);
+            if timeout(answers_on, self.connections.wait()).await.is_err() {
+                self.advance(Phase::Closing);
+                self.connections.wait().await;
+            }
+        };
+        timeout(limit, ended).await.is_ok()
     }
 }

@@ -48,15 +48,16 @@ pub async fn listen(port: u16, loopback: bool) -> io::Result<TcpListener> {
     }
 }
 
-/// Serves clients for ever, in plain text unless `tls` is given; `answer` is called for each request. A drain waits for
-/// these connections.
+/// Serves clients, in plain text unless `tls` is given; `answer` is called for each request. A drain waits for these
+/// connections, and ends the listener after some seconds.
 pub async fn serve_clients<A, F>(app: Arc<App>, listener: TcpListener, tls: Option<Tls>, answer: A)
 where
     A: Fn(Arc<App>, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<ClientBody>, Infallible>> + Send + 'static,
 {
     let builder = Arc::new(builder());
-    accept(listener, |stream| {
+    let mut phase = app.lifecycle.subscribe();
+    let serving = accept(listener, |stream| {
         let (builder, own, answer) = (Arc::clone(&builder), Arc::clone(&app), answer.clone());
         // Two kinds of tasks, so that a connection in plain text carries nothing of a handshake.
         match tls.clone() {
@@ -69,8 +70,11 @@ where
                 }
             }),
         }
-    })
-    .await;
+    });
+    tokio::select! {
+        () = serving => {}
+        _ = phase.wait_for(|phase| *phase >= Phase::Closing) => {}
+    }
 }
 
 /// Serves operators for ever: metrics and debug pages, until the process ends.
@@ -179,9 +183,14 @@ fn refused_head(app: &App, ended: Result<(), Box<dyn Error + Send + Sync>>) {
     }
 }
 
-/// Waits for the drain to begin. A connection that comes after that is served until it has been idle.
+/// Waits for the drain to begin. A connection that comes after that is served until no more are taken.
 async fn draining(mut phase: Receiver<Phase>, came_late: bool) {
-    if came_late || phase.wait_for(|p| *p >= Phase::Draining).await.is_err() {
+    let end = if came_late {
+        Phase::Closing
+    } else {
+        Phase::Draining
+    };
+    if phase.wait_for(|phase| *phase >= end).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -69,7 +69,7 @@ async fn list(app: Arc<App>, request: Request<Incoming>) -> Response<ClientBody>
 fn ready(app: &App) -> Response<ClientBody> {
     match app.lifecycle.phase() {
         Phase::Serving => message(StatusCode::OK, "router is ready"),
-        Phase::Starting | Phase::Draining | Phase::Cutting => {
+        Phase::Starting | Phase::Draining | Phase::Closing | Phase::Cutting => {
             message(StatusCode::SERVICE_UNAVAILABLE, "router is not ready")
         }
     }

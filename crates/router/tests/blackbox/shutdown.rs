@@ -2,6 +2,8 @@
 
 use crate::{CHAT, completion, setup, streamed};
 use e2e::{Client, End, H2, Pod, Router, Script, Stream, event, until};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 /// A router with a stream under way.
 async fn busy(environment: &[(&str, &str)]) -> (Pod, Router, Client, Stream) {
@@ -64,6 +66,29 @@ async fn a_drain_lets_streams_end_and_says_that_the_router_is_not_ready() {
     assert_eq!(router.exit_code().await, Some(0));
     router.logged("last").await;
     assert_eq!(pod.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_drain_takes_no_new_connections_after_a_while() {
+    let (_pod, mut router, mut client, stream) = busy(&[("DRAIN_TIMEOUT", "6s")]).await;
+    let port = router.port;
+    let connect = async move || TcpStream::connect(("127.0.0.1", port)).await;
+    router.terminate();
+    router.log.has("draining").await;
+    // It comes late, and would keep the router up as long as it likes.
+    let mut idle = connect().await.unwrap();
+    until("connections are refused", async || {
+        connect().await.err().map(|error| {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        })
+    })
+    .await;
+    assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
+    stream.send(event("b"));
+    client.expect(event("b")).await;
+    stream.finish();
+    assert_eq!(client.rest().await, (Vec::new(), End::Whole));
+    assert_eq!(router.exit_code().await, Some(0));
 }
 
 #[tokio::test]
