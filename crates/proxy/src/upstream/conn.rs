@@ -10,12 +10,16 @@ use routing::fleet::Endpoint;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 /// Longest wait for a TCP connection. An address that swallows packets would else hold a request for the two minutes
 /// that the kernel repeats its SYN; a pod that is alive answers within a round trip.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest time from a request to the news that its kept connection was closed before. The engine's RST needs one round
+/// trip; the rest is for a segment that was lost. What breaks later was at work: a repeat would do the work twice.
+const NEWS: Duration = Duration::from_secs(1);
 
 /// A connection and its state machine.
 pub(super) struct Conn {
@@ -79,6 +83,7 @@ impl Conn {
         request: Request<Payload>,
     ) -> Result<Response<Incoming>, SendError> {
         self.heard.clear();
+        let sent = Instant::now();
         let mut answer = pin!(self.sender.send_request(request));
         let (driver, closed) = (&mut self.driver, &mut self.closed);
         let result = poll_fn(|cx| {
@@ -95,7 +100,7 @@ impl Conn {
         });
         let (reused, heard) = (self.served > 0, &self.heard);
         result.await.map_err(|mut error| {
-            error.stale = reused && !heard.anything();
+            error.stale = reused && !heard.anything() && sent.elapsed() < NEWS;
             error
         })
     }
