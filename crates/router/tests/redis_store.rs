@@ -173,15 +173,15 @@ struct Balancer {
 
 impl Balancer {
     async fn before(redis: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
         let connections = Arc::new(AtomicUsize::new(0));
         let silent = watch::Sender::new(0);
         let (count, silenced) = (Arc::clone(&connections), silent.subscribe());
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let number = count.fetch_add(1, Relaxed) + 1;
-                let mut server = TcpStream::connect(&redis).await.unwrap();
+                let mut server = TcpStream::connect(&redis).await.expect("Redis");
                 let mut silenced = silenced.clone();
                 tokio::spawn(async move {
                     let hush = async {
