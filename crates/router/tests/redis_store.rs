@@ -5,7 +5,11 @@ use e2e::{Redis, until};
 use proxy::sticky::{Binding, Committed, Credentials, RedisStore, SessionKey};
 use routing::fleet::ObjectName;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 const TTL: Duration = Duration::from_secs(300);
 
@@ -157,6 +161,91 @@ async fn j2_a_redis_that_is_away_costs_50_ms_and_comes_back() {
         Committed::Ours,
         "a fresh Redis does not know the script"
     );
+}
+
+/// A balancer before a Redis.
+struct Balancer {
+    address: String,
+    connections: Arc<AtomicUsize>,
+    /// How many of the first connections are never answered again, though they stay open.
+    silent: watch::Sender<usize>,
+}
+
+impl Balancer {
+    async fn before(redis: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let silent = watch::Sender::new(0);
+        let (count, silenced) = (Arc::clone(&connections), silent.subscribe());
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let number = count.fetch_add(1, Relaxed) + 1;
+                let mut server = TcpStream::connect(&redis).await.expect("Redis");
+                let mut silenced = silenced.clone();
+                tokio::spawn(async move {
+                    let hush = async {
+                        let _ = silenced.wait_for(|first| *first >= number).await;
+                    };
+                    let is_silent = tokio::select! {
+                        () = hush => true,
+                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => false,
+                    };
+                    if is_silent {
+                        // What comes is read, so that everything is acknowledged.
+                        let _ = tokio::io::copy(&mut client, &mut tokio::io::sink()).await;
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            connections,
+            silent,
+        }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
+async fn j2_a_connection_that_does_not_answer_is_given_up() {
+    let redis = Redis::start().await;
+    let balancer = Balancer::before(redis.address()).await;
+    let store = connect(&balancer.address).await.unwrap();
+    let s = key("s");
+    store.commit(&s, None, &pod("a"), TTL).await.unwrap();
+    assert_eq!(balancer.connections(), 1);
+    balancer.silent.send_replace(1);
+    for _ in 0..2 {
+        // One late answer is no reason.
+        assert!(store.find(&s).await.is_err());
+    }
+    assert_eq!(balancer.connections(), 1);
+    let found = until("a new connection answers", async || {
+        store.find(&s).await.ok()
+    })
+    .await;
+    assert_eq!((found, balancer.connections()), (Some(pod("a")), 2));
+}
+
+#[tokio::test]
+#[cfg_attr(not(redis_server), ignore = "no redis-server on the PATH")]
+async fn j2_a_redis_that_became_a_replica_is_given_up() {
+    let redis = Redis::start().await;
+    let balancer = Balancer::before(redis.address()).await;
+    let store = connect(&balancer.address).await.unwrap();
+    let _: String = redis.ask(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    // As a service whose name leads to the new master by now.
+    until("it connects again", async || {
+        let refused = store.commit(&key("s"), None, &pod("a"), TTL).await;
+        assert!(refused.is_err());
+        (balancer.connections() == 2).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -290,27 +290,6 @@ fn j3_at_most_five_pairs_are_planned_and_equal_ones_are_spread() {
 }
 
 #[test]
-fn j3_another_prefill_pod_stands_in_for_one_that_failed() {
-    let server = pairs_of(vec![
-        member(0, "a", "prefill"),
-        member(1, "a", "prefill"),
-        member(2, "a", "decode"),
-    ]);
-    let found = plan(&scheduler(&[], &[]), &server, "x", 3)
-        .0
-        .expect("a plan");
-    let pair = &found.pairs[0];
-    let (first, second) = (&pair.prefill[0], &pair.prefill[1]);
-    let chosen = |failed: &[Arc<Pod>]| pair.prefill_without(failed).map(|pod| pod.id);
-    assert_eq!(chosen(&[]), Some(first.id));
-    assert_eq!(chosen(&[Arc::clone(first)]), Some(second.id));
-    assert_eq!(
-        chosen(&[Arc::clone(first), Arc::clone(second)]),
-        Some(first.id)
-    );
-}
-
-#[test]
 fn j2_a_pinned_pair_is_taken_unscored_while_both_pass_and_share_a_group() {
     let scheduler = scheduler(&["least-request"], &["prefix-cache"]);
     let pods = [
@@ -466,4 +445,23 @@ fn j3_other_decode_pods_come_before_one_is_asked_again() {
     let server = pairs_of(pods);
     let plan = in_order(&server);
     assert_eq!(walk(&plan, &[], &[0, 3]), [(2, 0), (4, 3), (2, 1)]);
+}
+
+#[test]
+fn j3_sound_pairs_come_before_decode_pods_whose_prefill_pod_has_failed() {
+    let pods = vec![
+        member(0, "a", "prefill"),
+        member(1, "a", "decode"),
+        member(2, "a", "decode"),
+        member(3, "a", "decode"),
+        member(4, "b", "prefill"),
+        member(5, "b", "decode"),
+    ];
+    let server = pairs_of(pods);
+    let plan = in_order(&server);
+    assert_eq!(walk(&plan, &[], &[0]), [(1, 0), (5, 4)]);
+    // It may have been of the moment, and there is nobody else.
+    let all = [(1, 0), (5, 4), (2, 0), (3, 0)];
+    assert_eq!(walk(&plan, &[], &[0, 4]), all);
+    assert_eq!(walk(&plan, &[1, 0], &[]), [(5, 4)], "after a pinned pair");
 }

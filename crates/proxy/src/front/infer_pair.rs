@@ -97,9 +97,9 @@ impl Way for InPair<'_> {
     }
 
     fn first<'p>(plan: &'p PairPlan, failed: Option<&PairPlan>) -> Option<Asked<'p>> {
-        let pair = plan.pairs.first()?;
         let failed = failed.map_or_else(Vec::new, pods);
-        Some((&pair.decode, pair.prefill_without(&failed)))
+        let (decode, prefill) = plan.turns(&failed).next()?;
+        Some((decode, Some(prefill)))
     }
 
     async fn ask(

@@ -43,6 +43,11 @@ impl AttemptError {
     pub(super) fn is_no_connection(&self) -> bool {
         self.cause.stage == Stage::Connect
     }
+
+    /// Whether it was perhaps only the connection that was to blame: a kept one, which broke at once.
+    pub(super) fn is_stale(&self) -> bool {
+        self.cause.stale
+    }
 }
 
 impl fmt::Display for AttemptError {

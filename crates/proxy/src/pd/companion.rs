@@ -12,6 +12,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Longest wait for a prefill answer after the decode pod has sent its last byte. By then the cache was handed over, so
 /// the answer can only be on its way.
@@ -24,9 +26,12 @@ pub(crate) struct Companion {
     decode: Phase,
 }
 
+type Task = AbortOnDropHandle<Result<Prefilled, SendError>>;
+
 enum State {
-    /// Asked together with the decode pod, and not yet done.
-    UnderWay(Pin<Box<Leg>>),
+    /// Asked together with the decode pod, and not yet done. A task of its own, since nobody drives a response whose client
+    /// does not read: the prefill pod would seem busy all that time.
+    UnderWay(Task),
     Done,
     Failed,
 }
@@ -35,16 +40,18 @@ impl Companion {
     pub(super) fn new(prefill: Arc<Pod>, decode: Phase, leg: Option<Pin<Box<Leg>>>) -> Self {
         Self {
             prefill,
-            state: leg.map_or(State::Done, State::UnderWay),
+            state: leg.map_or(State::Done, |leg| {
+                State::UnderWay(AbortOnDropHandle::new(tokio::spawn(leg)))
+            }),
             decode,
         }
     }
 
-    /// Lets the prefill leg make progress. Its failure changes nothing for a client that has its first byte: the decode
+    /// Looks whether the prefill leg is done. Its failure changes nothing for a client that has its first byte: the decode
     /// pod has the cache and goes on.
     pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
         if let State::UnderWay(leg) = &mut self.state
-            && let Poll::Ready(done) = leg.as_mut().poll(cx)
+            && let Poll::Ready(done) = Pin::new(leg).poll(cx)
         {
             self.state = outcome(done, &self.prefill);
         }
@@ -76,10 +83,11 @@ impl Companion {
     }
 }
 
-fn outcome(done: Result<Prefilled, SendError>, prefill: &Pod) -> State {
+fn outcome(done: Result<Result<Prefilled, SendError>, JoinError>, prefill: &Pod) -> State {
     let why = match done {
-        Ok(Prefilled::Done(_)) => return State::Done,
-        Ok(Prefilled::Answered(answer)) => format!("it answered {}", answer.head.status),
+        Ok(Ok(Prefilled::Done(_))) => return State::Done,
+        Ok(Ok(Prefilled::Answered(answer))) => format!("it answered {}", answer.head.status),
+        Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
     tracing::warn!(pod = %prefill.name, "prefill failed while decode was answering: {why}");

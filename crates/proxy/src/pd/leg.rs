@@ -10,7 +10,7 @@ use routing::fleet::InFlight;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest answer of a prefill pod, in bytes. It holds one token and the ids of the prompt's blocks: a million tokens in
+/// Longest answer of a prefill pod that is kept, in bytes. It holds one token and the ids of the prompt's blocks: a million tokens in
 /// blocks of 16 with ids of 7 digits are half of a megabyte.
 const MAX_ANSWER: usize = 8 << 20;
 
@@ -63,24 +63,22 @@ pub(super) async fn prefill(
     }
 }
 
+/// Reads the answer to its end. One that is not kept may be of any length: the prompt's logprobs alone can have tens of
+/// megabytes.
 async fn read(mut body: UpstreamBody, keep: bool) -> Result<Bytes, SendError> {
-    let mut size = 0;
     let mut kept = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| SendError::new(Stage::Prefill, error))?;
-        let Ok(data) = frame.into_data() else {
+        let Some(data) = frame.into_data().ok().filter(|_| keep) else {
             continue;
         };
-        size += data.len();
-        if size > MAX_ANSWER {
+        if kept.len() + data.len() > MAX_ANSWER {
             return Err(SendError::new(
                 Stage::Prefill,
                 "the answer is longer than 8 MiB",
             ));
         }
-        if keep {
-            kept.extend_from_slice(&data);
-        }
+        kept.extend_from_slice(&data);
     }
     Ok(kept.freeze())
 }

@@ -75,8 +75,10 @@ impl<'a> Legs<'a> {
     }
 }
 
-/// Asks pair after pair ([`PairPlan::turns`]), after a pair of `tried` pods, if there are any, has failed. Returns the
-/// first response that is no reason to ask another pair; if there is none, the last response that an engine gave.
+/// Asks pair after pair ([`PairPlan::turns`]), after a pair of `tried` pods, if there are any, has failed. When no other
+/// is left, the first of those that may have failed for a stale connection alone is asked once more, anew from the
+/// prefill on. Returns the first response that is no reason to ask another pair; if there is none, the last response that an
+/// engine gave.
 pub(crate) async fn forward(
     app: &Arc<App>,
     server: &ModelServer,
@@ -91,9 +93,15 @@ pub(crate) async fn forward(
     let before = usize::from(!tried.is_empty());
     let left = cap(policy).saturating_sub(before).min(MAX_ATTEMPTS);
     let mut answered = None;
+    let (mut stale, mut repeats) = (None, true);
     let mut last = String::from("no candidate");
     for number in 0..left {
-        let Some((decode, prefill)) = turns.next() else {
+        let next = turns.next().or_else(|| {
+            let pair = stale.filter(|_| repeats)?;
+            repeats = false;
+            Some(pair)
+        });
+        let Some((decode, prefill)) = next else {
             break;
         };
         if number + before > 0 && !policy.retry_interval.is_zero() {
@@ -124,6 +132,9 @@ pub(crate) async fn forward(
             Err(error) => {
                 if error.is_no_connection() {
                     app.took_no_connection(&error.pod);
+                }
+                if error.is_stale() {
+                    stale = stale.or(Some((decode, prefill)));
                 }
                 last = error.to_string();
                 error.pod

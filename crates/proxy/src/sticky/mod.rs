@@ -31,7 +31,7 @@ pub struct Sessions {
 #[derive(Debug)]
 enum Store {
     Memory(MemoryStore),
-    Redis(RedisStore),
+    Redis(Box<RedisStore>),
 }
 
 impl Sessions {
@@ -47,7 +47,7 @@ impl Sessions {
     /// When nobody answers there, or the credentials do not count; the text says so in the words of the original router.
     pub async fn in_redis(address: &str, credentials: &Credentials) -> Result<Self, String> {
         let store = RedisStore::connect(address, credentials).await?;
-        Ok(Self::of(Store::Redis(store)))
+        Ok(Self::of(Store::Redis(Box::new(store))))
     }
 
     fn of(store: Store) -> Self {

@@ -7,10 +7,13 @@
 use super::{Binding, Committed, SessionKey};
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::io::tcp::TcpSettings;
-use ::redis::{Client, IntoConnectionInfo, RedisConnectionInfo, RedisError, Script};
+use ::redis::{
+    Client, ErrorKind, IntoConnectionInfo, RedisConnectionInfo, RedisError, Script, ServerErrorKind,
+};
+use parking_lot::Mutex;
 use routing::fleet::ObjectName;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest wait for one call. A request is not worth more: without an answer it is scheduled as if it had no session.
 const DEADLINE: Duration = Duration::from_millis(50);
@@ -18,6 +21,10 @@ const DEADLINE: Duration = Duration::from_millis(50);
 const START: Duration = Duration::from_secs(5);
 /// Longest attempt to connect again. Requests do not wait for it beyond their deadline.
 const CONNECT: Duration = Duration::from_secs(1);
+
+/// Longest time that a connection may be kept without an answer while it is asked, and shortest time that one is kept. A
+/// Redis that hangs, or a balancer before one that is gone, still acknowledges what it never answers.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Longest time that the other side may leave what was sent unacknowledged. Without it a Redis whose machine is gone is
 /// missed only after the kernel's quarter of an hour, and until then nobody connects to the one in its place.
@@ -65,10 +72,28 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A connection to Redis that is made again when it breaks.
+/// A connection to Redis that is made again when it breaks, or does not answer.
 pub struct RedisStore {
-    connection: ConnectionManager,
+    client: Client,
+    link: Mutex<Link>,
     commit: Script,
+}
+
+struct Link {
+    connection: ConnectionManager,
+    made: Instant,
+    /// Since when nothing was answered.
+    silent: Option<Instant>,
+}
+
+impl Link {
+    fn new(connection: ConnectionManager) -> Self {
+        Self {
+            connection,
+            made: Instant::now(),
+            silent: None,
+        }
+    }
 }
 
 /// Why Redis gave no answer.
@@ -95,20 +120,16 @@ impl RedisStore {
     }
 
     async fn open(address: &str, credentials: &Credentials) -> Result<Self, RedisError> {
-        // Without retries of its own a manager that cannot connect fails at once, instead of holding every request for
-        // its whole deadline. The next request makes it try again.
-        let config = ConnectionManagerConfig::new()
-            .set_number_of_retries(0)
-            .set_connection_timeout(Some(CONNECT));
         let place = format!("redis://{address}/").into_connection_info()?;
         let place = place.set_redis_settings(credentials.settings());
         let client = Client::open(place.set_tcp_settings(tcp()))?;
-        let mut connection = ConnectionManager::new_with_config(client, config).await?;
+        let mut connection = ConnectionManager::new_with_config(client.clone(), settings()).await?;
         ::redis::cmd("PING")
             .query_async::<()>(&mut connection)
             .await?;
         Ok(Self {
-            connection,
+            client,
+            link: Mutex::new(Link::new(connection)),
             commit: Script::new(COMMIT),
         })
     }
@@ -120,9 +141,10 @@ impl RedisStore {
     pub async fn find(&self, key: &SessionKey) -> Result<Option<Binding>, Unavailable> {
         let mut ask = ::redis::cmd("HMGET");
         ask.arg(key.to_string()).arg("pod").arg("prefillPod");
-        let mut connection = self.connection.clone();
-        let (pod, prefill): (Option<String>, Option<String>) =
-            within(DEADLINE, ask.query_async(&mut connection)).await?;
+        let mut connection = self.link.lock().connection.clone();
+        let answer = within(DEADLINE, ask.query_async(&mut connection)).await;
+        self.note(answer.as_ref().err());
+        let (pod, prefill): (Option<String>, Option<String>) = answer?;
         Ok(pod.map(|pod| binding(key, &pod, &prefill.unwrap_or_default())))
     }
 
@@ -143,13 +165,48 @@ impl RedisStore {
         call.arg(key.server().name()).arg(pod).arg(prefill);
         call.arg(affinity.as_secs().max(1));
         call.arg(old_pod).arg(old_prefill);
-        let mut connection = self.connection.clone();
-        let held: Vec<String> = within(DEADLINE, call.invoke_async(&mut connection)).await?;
+        let mut connection = self.link.lock().connection.clone();
+        let answer = within(DEADLINE, call.invoke_async(&mut connection)).await;
+        self.note(answer.as_ref().err());
+        let held: Vec<String> = answer?;
         Ok(match &held[..] {
             [pod, prefill] => Committed::Other(self::binding(key, pod, prefill)),
             _ => Committed::Ours,
         })
     }
+
+    /// Notes how a call ended, and gives the connection up if another one is the better hope: if it does not answer, or if
+    /// it leads to a Redis that has become a replica since.
+    fn note(&self, trouble: Option<&Unavailable>) {
+        let mut link = self.link.lock();
+        let (silent, given_up) = match trouble {
+            Some(Unavailable::Late(_)) => {
+                let since = *link.silent.get_or_insert_with(Instant::now);
+                (Some(since), since.elapsed() >= SILENCE)
+            }
+            Some(Unavailable::Failed(error)) => (
+                None,
+                error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly),
+            ),
+            None => (None, false),
+        };
+        link.silent = silent;
+        if given_up
+            && link.made.elapsed() >= SILENCE
+            && let Ok(fresh) =
+                ConnectionManager::new_lazy_with_config(self.client.clone(), settings())
+        {
+            *link = Link::new(fresh);
+        }
+    }
+}
+
+/// Without retries of its own a manager that cannot connect fails at once, instead of holding every request for its whole
+/// deadline. The next request makes it try again.
+fn settings() -> ConnectionManagerConfig {
+    ConnectionManagerConfig::new()
+        .set_number_of_retries(0)
+        .set_connection_timeout(Some(CONNECT))
 }
 
 fn tcp() -> TcpSettings {

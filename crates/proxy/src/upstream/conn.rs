@@ -10,7 +10,7 @@ use routing::fleet::Endpoint;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 /// Longest wait for a TCP connection. An address that swallows packets would else hold a request for the two minutes
@@ -20,6 +20,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest response head, and most bytes of a response read at once. A connection keeps a buffer as large as its last
 /// reads were: with the library's 400 KiB, a thousand pods with metrics pages of 70 KiB hold a hundred MiB for nothing.
 const READ_BUFFER: usize = 64 * 1024;
+
+/// Longest time from a request to the news that its kept connection was closed before. The engine's RST needs one round
+/// trip; the rest is for a segment that was lost. What breaks later was at work: a repeat would do the work twice.
+const NEWS: Duration = Duration::from_secs(1);
 
 /// A connection and its state machine.
 pub(super) struct Conn {
@@ -84,6 +88,7 @@ impl Conn {
         request: Request<Payload>,
     ) -> Result<Response<Incoming>, SendError> {
         self.heard.clear();
+        let sent = Instant::now();
         let mut answer = pin!(self.sender.send_request(request));
         let (driver, closed) = (&mut self.driver, &mut self.closed);
         let result = poll_fn(|cx| {
@@ -100,7 +105,7 @@ impl Conn {
         });
         let (reused, heard) = (self.served > 0, &self.heard);
         result.await.map_err(|mut error| {
-            error.stale = reused && !heard.anything();
+            error.stale = reused && !heard.anything() && sent.elapsed() < NEWS;
             error
         })
     }

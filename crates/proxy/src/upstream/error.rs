@@ -24,7 +24,8 @@ pub enum Stage {
 pub struct SendError {
     /// How far it came.
     pub stage: Stage,
-    /// Whether it rode on a kept connection that had served a request before, and not a byte came back.
+    /// Whether it rode on a kept connection that had served a request before, and broke at once without a byte: the engine
+    /// may have closed it before.
     pub(crate) stale: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

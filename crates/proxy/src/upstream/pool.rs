@@ -34,8 +34,8 @@ impl PodPool {
 
     /// Sends a request and waits for the response head, `timeout` at most.
     ///
-    /// A request that fails on a kept connection before any response byte goes out once more on a new connection: an
-    /// engine closes idle connections after a few seconds, and its FIN may cross the request. [`Head::once`] forbids it.
+    /// A request that fails at once on a kept connection, before any response byte, goes out once more on a new connection:
+    /// an engine closes idle connections after a few seconds, and its FIN may cross the request. [`Head::once`] forbids it.
     ///
     /// # Errors
     /// When there was no response head. Nothing was passed on, so another pod may be tried.

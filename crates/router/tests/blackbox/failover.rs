@@ -1,7 +1,7 @@
 //! Pod after pod until one answers, and when not.
 
 use crate::{CHAT, calm, completion, setup};
-use e2e::{End, Pod, Script, event, until};
+use e2e::{End, Gate, Pod, Script, event, until};
 use std::time::Duration;
 
 /// The pods that an inference request reached, in order.
@@ -269,6 +269,23 @@ async fn a_stale_kept_connection_is_replaced_by_a_new_one_to_the_same_pod() {
         // It is no attempt at another pod.
         assert_eq!(router.logged("again").await["upstream_attempts"], 1);
     }
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_breaks_after_a_second_is_a_failure_of_the_pod() {
+    let pod = Pod::start().await;
+    let router = calm(&pod).await;
+    assert_eq!(router.chat("x").await.status, 200);
+    let gate = Gate::closed();
+    pod.next(Script::cut().behind(&gate));
+    let mut client = router.connect().await;
+    client.request("POST", CHAT, &[], completion("y")).await;
+    pod.request(2).await;
+    // The engine works, and breaks down.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    gate.open();
+    assert_eq!(client.answer().await.status, 503);
+    assert_eq!(pod.seen().len(), 2, "the work is not done twice");
 }
 
 #[tokio::test]

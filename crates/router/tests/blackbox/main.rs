@@ -4,6 +4,7 @@
 
 mod auth;
 mod cluster;
+mod cluster_pairs;
 mod cluster_tls;
 mod commands;
 mod debug;
@@ -24,6 +25,7 @@ mod pair;
 mod pair_engines;
 mod pair_failures;
 mod pair_legs;
+mod pair_turns;
 mod prediction;
 mod prefix;
 mod protocol;

@@ -11,20 +11,8 @@ pub struct Pair {
     /// Generates the answer.
     pub decode: Arc<Pod>,
     /// The prefill pods of its group, best first; never empty. The first one is the pair's; the others stand in for it
-    /// when it has failed already in an attempt before.
+    /// when it has failed.
     pub prefill: SmallVec<[Arc<Pod>; MAX_ATTEMPTS]>,
-}
-
-impl Pair {
-    /// The prefill pod for an attempt, given those that have failed.
-    #[must_use]
-    pub fn prefill_without(&self, failed: &[Arc<Pod>]) -> Option<&Arc<Pod>> {
-        let sound = |pod: &&Arc<Pod>| !failed.iter().any(|f| f.id == pod.id);
-        self.prefill
-            .iter()
-            .find(sound)
-            .or_else(|| self.prefill.first())
-    }
 }
 
 /// The pairs to try, and what to record for both pods of the one that has served the request.
