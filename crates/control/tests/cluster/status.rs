@@ -319,8 +319,10 @@ async fn what_somebody_else_wrote_is_set_right_after_a_while() {
         status_again: again,
         ..timing()
     };
+    api.put("modelservers", server("n"));
     let source = follow_with(&api, with_statuses(), timing);
     says(&api, "modelservers", "m", "1 of 2").await;
+    says(&api, "modelservers", "n", "no pod").await;
     let (begun, snapshots) = (Instant::now(), source.count());
     for _ in 0..3 {
         api.edit("modelservers", "m", |server| {
@@ -330,7 +332,14 @@ async fn what_somebody_else_wrote_is_set_right_after_a_while() {
     }
     // However often somebody writes against it.
     assert!(begun.elapsed() >= 3 * again / 2, "{:?}", begun.elapsed());
-    assert_eq!(api.writes("modelservers").len(), 4);
+    let writes = api.writes("modelservers");
+    let of = |name: &str| {
+        writes
+            .iter()
+            .filter(|w| w.name.as_deref() == Some(name))
+            .count()
+    };
+    assert_eq!((of("m"), of("n")), (4, 1));
     assert_eq!(
         source.count(),
         snapshots,
