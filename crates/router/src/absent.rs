@@ -1,6 +1,7 @@
 //! What the original has and this router has not: accepted while it is off, so that the image can be exchanged in an
 //! existing Deployment whose arguments stay as they are. Switched on it stops the start: nothing is silently ignored.
 
+use crate::flags::go_bool;
 use anyhow::bail;
 use clap::{ArgAction, Args};
 
@@ -8,13 +9,13 @@ use clap::{ArgAction, Args};
 #[derive(Debug, Args)]
 pub(crate) struct Absent {
     /// Not in this router yet: can only be false.
-    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, value_parser = go_bool, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     enable_gateway_api: bool,
     /// Not in this router yet: can only be false.
-    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, value_parser = go_bool, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     enable_gateway_api_inference_extension: bool,
     /// Not in this router yet: can only be false.
-    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, hide = true, value_name = "BOOL", default_value_t = false, value_parser = go_bool, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     expose_metrics_on_router_port: bool,
 }
 
@@ -56,8 +57,10 @@ mod tests {
             "--enable-gateway-api-inference-extension",
             "--expose-metrics-on-router-port",
         ] {
-            assert_eq!(check(&format!("{flag}=false")), Ok(()));
-            for on in [flag.to_owned(), format!("{flag}=true")] {
+            for off in ["false", "False", "FALSE", "f", "F", "0"] {
+                assert_eq!(check(&format!("{flag}={off}")), Ok(()));
+            }
+            for on in [flag.to_owned(), format!("{flag}=True")] {
                 let error = check(&on).expect_err("it is on");
                 assert!(error.starts_with(&format!("{flag}=true is not")), "{error}");
             }

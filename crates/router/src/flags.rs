@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::absent::Absent;
+use crate::klog::Klog;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use proxy::recording::Recording;
 use proxy::{DecisionHeader, Settings};
@@ -76,8 +77,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) namespace: Option<String>,
     /// Whether the status of resources is written with --config-source=kubernetes.
-    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
-        default_value_t = true, default_missing_value = "true")]
+    #[arg(long, default_value_t = true, value_parser = go_bool, action = ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) status: bool,
     /// Requests to the API server in a second on average; 20 if 0.
     #[arg(long, default_value_t = 0.0)]
@@ -103,6 +104,8 @@ pub(crate) struct Serve {
     pub(crate) verbosity: u8,
     #[command(flatten)]
     pub(crate) absent: Absent,
+    #[command(flatten)]
+    pub(crate) klog: Klog,
 }
 
 /// What the router tells of its decisions.
@@ -113,13 +116,15 @@ pub(crate) struct InsightFlags {
     #[arg(long, value_enum, default_value_t = DecisionHeaderFlag::Never, value_name = "WHEN")]
     pub(crate) decision_header: DecisionHeaderFlag,
     /// Show the first 80 characters of shared prompts at /debug/prefix-cache.
-    #[arg(long)]
+    #[arg(long, default_value_t = false, value_parser = go_bool, action = ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) debug_show_prompts: bool,
     /// Append every request that was served to this file, a JSON line each, with its body; for replaying them.
     #[arg(long, value_name = "FILE")]
     pub(crate) record_requests: Option<PathBuf>,
     /// Record lengths and keyed hashes in place of bodies.
-    #[arg(long, requires = "record_requests")]
+    #[arg(long, default_value_t = false, value_parser = go_bool, action = ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", requires = "record_requests")]
     pub(crate) record_redact: bool,
     /// Greatest length of the recording in bytes; recording stops there.
     #[arg(long, default_value_t = 1 << 30, value_name = "BYTES")]
@@ -387,6 +392,30 @@ mod tests {
         ] {
             let serve = Cli::parse_from(["kthena-router", spelling]).serve;
             assert_eq!(serve.webhook.enable_webhook, on, "{spelling}");
+        }
+        let all = |value: &str| {
+            let file = ["kthena-router", "--record-requests=f"].map(str::to_owned);
+            let flags = [
+                "status",
+                "enable-webhook",
+                "debug-show-prompts",
+                "record-redact",
+            ];
+            let flags = flags.map(|flag| format!("--{flag}{value}"));
+            let serve = Cli::parse_from(file.into_iter().chain(flags)).serve;
+            let insight = serve.insight;
+            [
+                serve.status,
+                serve.webhook.enable_webhook,
+                insight.debug_show_prompts,
+                insight.record_redact,
+            ]
+        };
+        for on in ["", "=1", "=t", "=T", "=true", "=TRUE", "=True"] {
+            assert_eq!(all(on), [true; 4], "{on}");
+        }
+        for off in ["=0", "=f", "=F", "=false", "=FALSE", "=False"] {
+            assert_eq!(all(off), [false; 4], "{off}");
         }
         let wrong = Cli::try_parse_from(["kthena-router", "--enable-webhook=maybe"]);
         assert!(wrong.is_err());

@@ -8,6 +8,7 @@ mod env;
 mod explain;
 mod flags;
 mod http_client;
+mod klog;
 mod logs;
 mod replay;
 mod run;

@@ -24,6 +24,9 @@ use tokio::net::TcpListener;
 /// Serves until a signal ends it.
 pub(crate) fn run(flags: Serve) -> anyhow::Result<ExitCode> {
     flags.absent.check()?;
+    if let Some(remark) = flags.klog.remark() {
+        tracing::warn!("{remark}");
+    }
     if flags.tls_cert.is_some() != flags.tls_key.is_some() {
         bail!("tls-cert and tls-key must be specified together");
     }

@@ -28,6 +28,28 @@ pub(super) struct Entry {
     remarks: Vec<Problem>,
 }
 
+/// What a new version of an object, or the lack of it, can have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    /// Nothing.
+    Nothing,
+    /// What its status says.
+    Status,
+    /// What is in force.
+    Objects,
+}
+
+impl Change {
+    /// What is in force has changed, or nothing has.
+    pub(super) fn objects(changed: bool) -> Self {
+        if changed {
+            Self::Objects
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 /// An object that keeps all rules.
 #[derive(Clone, Debug)]
 pub(super) enum Good {
@@ -37,14 +59,15 @@ pub(super) enum Good {
 }
 
 impl Entry {
-    /// Reads what is stored now, logs what is worth saying about it, and tells whether what is in force can have
-    /// changed.
-    pub(super) fn read(kind: Kind, object: Stored, before: Option<Self>) -> (Self, bool) {
+    /// Reads what is stored now, logs what is worth saying about it, and tells what can have changed.
+    pub(super) fn read(kind: Kind, object: Stored, before: Option<Self>) -> (Self, Change) {
         // What comes back under the name of a deleted object has no earlier version.
         let before = before.filter(|before| before.uid == object.uid);
         let (version, generation) = (object.version, object.generation);
         let before = match before {
-            Some(same) if same.version == version && !version.is_empty() => return (same, false),
+            Some(same) if same.version == version && !version.is_empty() => {
+                return (same, Change::Nothing);
+            }
             before => before,
         };
         let seen = Seen::read(&object.json);
@@ -73,8 +96,12 @@ impl Entry {
                 && before.errors == entry.errors
                 && kind != Kind::ModelRoute
         };
-        let changed = !before.as_ref().is_some_and(unchanged);
-        (entry, changed)
+        let change = match before {
+            Some(before) if unchanged(&before) && before.seen == entry.seen => Change::Nothing,
+            Some(before) if unchanged(&before) => Change::Status,
+            _ => Change::Objects,
+        };
+        (entry, change)
     }
 
     fn report(&self, name: &str, before: Option<&Self>) {

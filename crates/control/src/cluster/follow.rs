@@ -3,6 +3,7 @@
 use super::timing::{Backoff, Timing, spread};
 use futures_util::StreamExt;
 use kube::api::Api;
+use kube::core::Status;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Error, Resource};
 use serde::de::DeserializeOwned;
@@ -132,10 +133,10 @@ where
 
 impl End {
     fn of(error: watcher::Error) -> Self {
-        let refusal = |code: u16, message: &str| match code {
+        let refusal = |status: &Status| match status.code {
             410 => Self::Gone,
-            _ => Self::Failed(Failure {
-                message: format!("{message} (status {code})"),
+            code => Self::Failed(Failure {
+                message: words(status),
                 // Too many requests and a time-out are no answers for good.
                 refused: (400..500).contains(&code) && ![408, 429].contains(&code),
             }),
@@ -144,7 +145,7 @@ impl End {
             watcher::Error::InitialListFailed(Error::Api(status))
             | watcher::Error::WatchStartFailed(Error::Api(status))
             | watcher::Error::WatchFailed(Error::Api(status))
-            | watcher::Error::WatchError(status) => refusal(status.code, &status.message),
+            | watcher::Error::WatchError(status) => refusal(&status),
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)
             | watcher::Error::WatchFailed(error) => Self::Failed(Failure {
@@ -156,6 +157,15 @@ impl End {
                 refused: false,
             }),
         }
+    }
+}
+
+/// What an answer says that went wrong. An event that cannot be read comes as a status that says nothing at all.
+fn words(status: &Status) -> String {
+    match (&*status.message, &*status.reason, status.code) {
+        ("", "", 0) => "it sent an event that cannot be read".to_owned(),
+        ("", "", code) => format!("status {code}"),
+        ("", text, code) | (text, _, code) => format!("{text} (status {code})"),
     }
 }
 

@@ -2,18 +2,22 @@
 
 use super::follow::chain;
 use super::status::{Row, Table, Wanted};
-use super::timing::Timing;
+use super::timing::{Backoff, Timing, spread};
 use super::wire::{Custom, Kind};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error};
 use routing::fleet::ObjectName;
 use std::collections::HashMap;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// The owner of what the router writes. All replicas of the router are one owner.
 const MANAGER: &str = "kthena-router";
+
+/// So many failures of one status in a row are no passing fault.
+const FAILS: u32 = 3;
 
 type Key = (Kind, ObjectName);
 
@@ -22,9 +26,9 @@ pub(super) async fn run(client: Client, timing: Timing, mut tables: watch::Recei
     let mut reporter = Reporter {
         client,
         timing,
-        written: HashMap::new(),
-        not_before: HashMap::new(),
+        tried: HashMap::new(),
         refused: HashMap::new(),
+        failing: HashMap::new(),
     };
     loop {
         let next = reporter.next(&tables.borrow_and_update());
@@ -49,30 +53,75 @@ pub(super) async fn run(client: Client, timing: Timing, mut tables: watch::Recei
 struct Reporter {
     client: Client,
     timing: Timing,
-    /// What was last written, or was there without that. Replicas of the router may see different pods; each writes
-    /// what it sees when that changes, and none writes against the others.
-    written: HashMap<Key, Wanted>,
-    not_before: HashMap<Key, Instant>,
+    tried: HashMap<Key, Tried>,
     /// Kinds of which the API server refused the last one, and until when they are left alone.
     refused: HashMap<Kind, Instant>,
+    /// Of each kind the object whose status fails over and over, as the log knows it.
+    failing: HashMap<Kind, ObjectName>,
+}
+
+/// What became of one status so far.
+struct Tried {
+    /// What was last written, or was there without that.
+    said: Option<Wanted>,
+    /// When to write the same again, since something else is there.
+    again: Option<Instant>,
+    not_before: Instant,
+    /// Failures since the last success, and the pauses after them.
+    failures: u32,
+    backoff: Option<Backoff>,
+}
+
+impl Tried {
+    fn new(now: Instant) -> Self {
+        Self {
+            said: None,
+            again: None,
+            not_before: now,
+            failures: 0,
+            backoff: None,
+        }
+    }
+
+    /// When the status is due, if it is.
+    fn due(&mut self, row: &Row, now: Instant, timing: &Timing) -> Option<Instant> {
+        let said = self.said.as_ref() == Some(&row.wanted);
+        if row.wanted.is(&row.seen) {
+            if !said {
+                self.said = Some(row.wanted.clone());
+            }
+            self.again = None;
+            return None;
+        }
+        if !said {
+            self.again = None;
+            return Some(self.not_before);
+        }
+        // Either its own event is still under way, or somebody else has written since. Routers that see different pods
+        // for a moment must not write against each other, so what somebody else wrote stays for a while.
+        let again = self
+            .again
+            .get_or_insert_with(|| now + spread(timing.status_again, 0.5, 1.0));
+        Some(self.not_before.max(*again))
+    }
 }
 
 impl Reporter {
     /// The status that is due first, and when.
     fn next(&mut self, table: &Table) -> Option<(Key, Row, Instant)> {
-        self.written.retain(|key, _| table.contains_key(key));
-        self.not_before.retain(|key, _| table.contains_key(key));
+        self.tried.retain(|key, _| table.contains_key(key));
+        self.failing
+            .retain(|kind, name| table.contains_key(&(*kind, name.clone())));
         let mut next: Option<(&Key, &Row, Instant)> = None;
         let now = Instant::now();
         for (key, row) in table {
-            if self.written.get(key) == Some(&row.wanted) {
-                continue;
+            if !self.tried.contains_key(key) {
+                self.tried.insert(key.clone(), Tried::new(now));
             }
-            if row.wanted.is(&row.seen) {
-                self.written.insert(key.clone(), row.wanted.clone());
+            let tried = self.tried.get_mut(key);
+            let Some(at) = tried.and_then(|tried| tried.due(row, now, &self.timing)) else {
                 continue;
-            }
-            let at = self.not_before.get(key).copied().unwrap_or(now);
+            };
             let at = self.refused.get(&key.0).map_or(at, |until| at.max(*until));
             if next.is_none_or(|(_, _, first)| at < first) {
                 next = Some((key, row, at));
@@ -92,25 +141,33 @@ impl Reporter {
             self.timing.answer,
             api.patch_status(name.name(), &how, &patch),
         );
-        let pause = match answer.await {
+        let answer = answer.await;
+        let mut tried = self
+            .tried
+            .remove(&key)
+            .unwrap_or_else(|| Tried::new(Instant::now()));
+        let pause = match answer {
             Ok(Ok(_)) => {
-                if self.refused.remove(kind).is_some() {
-                    tracing::info!("statuses of {} can be written again", kind.plural());
+                self.works(*kind, name);
+                tried = Tried::new(Instant::now());
+                tried.said = Some(row.wanted.clone());
+                self.timing.status_each
+            }
+            Ok(Err(Error::Api(status))) => match status.code {
+                404 => {
+                    // Deleted meanwhile: its own event is under way.
+                    tried.said = Some(row.wanted.clone());
+                    self.timing.status_each
                 }
-                self.written.insert(key.clone(), row.wanted.clone());
-                self.timing.status_each
-            }
-            Ok(Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
-                // Deleted meanwhile, or replaced: its own event is under way.
-                self.written.insert(key.clone(), row.wanted.clone());
-                self.timing.status_each
-            }
-            Ok(Err(Error::Api(status)))
-                if (400..500).contains(&status.code) && status.code != 429 =>
-            {
-                self.refuse(*kind, name, &status.message);
-                self.timing.status_each
-            }
+                // Written by somebody else at the same time, or replaced, and its own event is under way.
+                409 => self.failed(&key, &mut tried, self.timing.status_each, &status.message),
+                429 => self.timing.longest_pause,
+                400..500 => {
+                    self.refuse(*kind, name, &status.message);
+                    self.timing.status_each
+                }
+                _ => self.failed(&key, &mut tried, self.timing.longest_pause, &status.message),
+            },
             Ok(Err(error)) => {
                 tracing::debug!(
                     "the status of {} {name} cannot be written: {}",
@@ -121,7 +178,39 @@ impl Reporter {
             }
             Err(_) => self.timing.longest_pause,
         };
-        self.not_before.insert(key, Instant::now() + pause);
+        tried.not_before = Instant::now() + pause;
+        self.tried.insert(key, tried);
+    }
+
+    fn works(&mut self, kind: Kind, name: &ObjectName) {
+        let failed = self.failing.get(&kind) == Some(name);
+        if failed {
+            self.failing.remove(&kind);
+        }
+        if self.refused.remove(&kind).is_some() || failed {
+            tracing::info!("statuses of {} can be written again", kind.plural());
+        }
+    }
+
+    /// The API server could not take a status, of which others may fare better. Says so once, when it is no passing
+    /// fault: some answer with an error of theirs where a field is not in an older CRD. Returns the pause, which begins
+    /// with `first` and doubles.
+    fn failed(&mut self, key: &Key, tried: &mut Tried, first: Duration, message: &str) -> Duration {
+        let (kind, name) = key;
+        let longest = self.timing.status_refused;
+        tried.failures += 1;
+        if tried.failures >= FAILS && !self.failing.contains_key(kind) {
+            self.failing.insert(*kind, name.clone());
+            tracing::warn!(
+                "the status of {} {name} cannot be written: {message}; the router serves without, and tries again ever \
+                 less often, up to every {longest:?} (--status=false turns statuses off)",
+                kind.as_str(),
+            );
+        }
+        let backoff = tried
+            .backoff
+            .get_or_insert(Backoff::between(first, longest));
+        backoff.pause()
     }
 
     /// The API server said no, because a right is missing or a CRD is older than this router. The next status of the

@@ -1,6 +1,7 @@
 //! The one task that owns what is known of the cluster.
 
 use super::connect::{ClusterOptions, ConnectError};
+use super::entry::Change;
 use super::follow::{Failure, Note, follow};
 use super::health::Health;
 use super::report;
@@ -129,14 +130,21 @@ struct Owner<F, G> {
     /// Why providers could not be listed the last time.
     no_providers: Option<Failure>,
     pods: PodWatch,
-    /// Changes that are not published yet: when the first and the last of them came.
-    changes: Option<(Instant, Instant)>,
+    changes: Option<Changes>,
     /// Custom resources are among them.
     resources_changed: bool,
     published: bool,
     tables: Option<watch::Sender<Table>>,
     /// Everything that runs ends with it.
     tasks: JoinSet<()>,
+}
+
+/// Changes that are not published yet.
+#[derive(Clone, Copy)]
+struct Changes {
+    first: Instant,
+    last: Instant,
+    most: Change,
 }
 
 /// What pods are asked for.
@@ -192,19 +200,29 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
     }
 
     fn take(&mut self, told: Told) {
-        let changed = match told {
+        let change = match told {
             Told::Object(kind, note) => {
-                let changed = self.take_object(kind, note) | self.do_without_providers();
-                self.resources_changed |= changed;
-                changed
+                let change = self.take_object(kind, note);
+                let change = change.max(self.do_without_providers());
+                self.resources_changed |= change == Change::Objects;
+                change
             }
             Told::Pod(number, note) if number == self.pods.number => self.take_pod(note),
-            Told::Pod(..) => false,
+            Told::Pod(..) => Change::Nothing,
         };
-        if changed {
-            let now = Instant::now();
-            let first = self.changes.map_or(now, |(first, _)| first);
-            self.changes = Some((first, now));
+        let of_interest = match change {
+            Change::Nothing => false,
+            Change::Status => self.tables.is_some(),
+            Change::Objects => true,
+        };
+        if of_interest {
+            let last = Instant::now();
+            let before = self.changes;
+            self.changes = Some(Changes {
+                first: before.map_or(last, |changes| changes.first),
+                last,
+                most: before.map_or(change, |changes| changes.most.max(change)),
+            });
         }
         // Before the first snapshot nothing is gathered.
         if !self.published && self.resources_changed && self.all_kinds_listed() {
@@ -221,25 +239,25 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
         }
     }
 
-    fn take_object(&mut self, kind: Kind, note: Note<Stored>) -> bool {
+    fn take_object(&mut self, kind: Kind, note: Note<Stored>) -> Change {
         match note {
             Note::Listed(objects) => {
                 self.health.works(kind.plural());
                 if kind == Kind::ExternalModelProvider {
                     self.no_providers = None;
                 }
-                let first = self.listed.insert(kind);
-                self.store.list(kind, objects) || first
+                let first = Change::objects(self.listed.insert(kind));
+                self.store.list(kind, objects).max(first)
             }
             Note::Applied(object) => self.store.apply(kind, object),
-            Note::Deleted(object) => self.store.delete(kind, &object),
+            Note::Deleted(object) => Change::objects(self.store.delete(kind, &object)),
             Note::Failed(failure) if kind == Kind::ExternalModelProvider => {
                 self.no_providers = Some(failure);
-                false
+                Change::Nothing
             }
             Note::Failed(failure) => {
                 self.health.failed(kind.plural(), failure, self.meanwhile());
-                false
+                Change::Nothing
             }
         }
     }
@@ -253,15 +271,15 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
     }
 
     /// Nothing is sent to providers yet, so a router that cannot list them serves all the same, once it knows the rest:
-    /// while that cannot be listed either, the fault is the API server's. Returns whether this is new.
-    fn do_without_providers(&mut self) -> bool {
+    /// while that cannot be listed either, the fault is the API server's. Returns what that changes.
+    fn do_without_providers(&mut self) -> Change {
         let kind = Kind::ExternalModelProvider;
         let is_known = |other: &Kind| *other == kind || self.listed.contains(other);
         if !Kind::ALL.iter().all(is_known) {
-            return false;
+            return Change::Nothing;
         }
         let Some(failure) = self.no_providers.take() else {
-            return false;
+            return Change::Nothing;
         };
         let first = self.listed.insert(kind);
         if !failure.refused {
@@ -281,11 +299,11 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
             // An installation without the kind, which is not a failing one.
             self.health.works(kind.plural());
         }
-        first
+        Change::objects(first)
     }
 
-    fn take_pod(&mut self, note: Note<Pod>) -> bool {
-        match note {
+    fn take_pod(&mut self, note: Note<Pod>) -> Change {
+        let changed = match note {
             Note::Listed(pods) => {
                 self.health.works(PODS);
                 let first = !std::mem::replace(&mut self.pods.listed, true);
@@ -297,7 +315,8 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
                 self.health.failed(PODS, failure, self.meanwhile());
                 false
             }
-        }
+        };
+        Change::objects(changed)
     }
 
     fn all_kinds_listed(&self) -> bool {
@@ -310,7 +329,7 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
             return (self.all_kinds_listed() && self.pods.listed).then(Instant::now);
         }
         let timing = &self.source.timing;
-        let (first, last) = self.changes?;
+        let Changes { first, last, .. } = self.changes?;
         Some((last + timing.quiet).min(first + timing.gather))
     }
 
@@ -324,7 +343,10 @@ impl<F: FnMut(Objects), G: FnMut(bool)> Owner<F, G> {
         if let Some(tables) = self.tables.as_ref().filter(|_| self.pods.listed) {
             tables.send_replace(status::table(&self.store, &objects));
         }
-        self.changes = None;
+        let most = self.changes.take().map(|changes| changes.most);
+        if self.published && most == Some(Change::Status) {
+            return;
+        }
         if !std::mem::replace(&mut self.published, true) {
             tracing::info!(
                 "everything in the cluster is known: {} model servers, {} model routes, {} pods that they may select",

@@ -1,6 +1,6 @@
 //! All that is known of the cluster, and the objects that are in force.
 
-use super::entry::{Entry, Good};
+use super::entry::{Change, Entry, Good};
 use super::wire::{Kind, Stored};
 use crate::problem::Problem;
 use crate::resources::{self, Objects, Pod};
@@ -18,25 +18,25 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Takes the list of all objects of a kind. Whether that can change what is in force.
-    pub(super) fn list(&mut self, kind: Kind, listed: Vec<Stored>) -> bool {
+    /// Takes the list of all objects of a kind. What that can change.
+    pub(super) fn list(&mut self, kind: Kind, listed: Vec<Stored>) -> Change {
         let names: BTreeSet<_> = listed.iter().map(|object| object.name.clone()).collect();
         let before = self.entries.len();
         self.entries
             .retain(|(k, name), _| *k != kind || names.contains(name));
-        let gone = self.entries.len() < before;
+        let gone = Change::objects(self.entries.len() < before);
         listed
             .into_iter()
-            .fold(gone, |changed, object| self.apply(kind, object) || changed)
+            .fold(gone, |change, object| change.max(self.apply(kind, object)))
     }
 
-    /// Takes an object that is new or changed. Whether that can change what is in force.
-    pub(super) fn apply(&mut self, kind: Kind, object: Stored) -> bool {
+    /// Takes an object that is new or changed. What that can change.
+    pub(super) fn apply(&mut self, kind: Kind, object: Stored) -> Change {
         let key = (kind, object.name.clone());
         let before = self.entries.remove(&key);
-        let (entry, changed) = Entry::read(kind, object, before);
+        let (entry, change) = Entry::read(kind, object, before);
         self.entries.insert(key, entry);
-        changed
+        change
     }
 
     /// Drops an object. Whether it was there.

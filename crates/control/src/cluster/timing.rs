@@ -25,7 +25,9 @@ pub struct Timing {
     pub status_each: Duration,
     /// Shortest time between two written statuses.
     pub status_any: Duration,
-    /// Pause of all statuses after the API server refused one.
+    /// What somebody else wrote into a status stays for a half to all of this time.
+    pub status_again: Duration,
+    /// Pause of all statuses of a kind after the API server refused one, and the longest pause of one that fails.
     pub status_refused: Duration,
 }
 
@@ -40,6 +42,7 @@ impl Default for Timing {
             gather: Duration::from_millis(500),
             status_each: Duration::from_secs(5),
             status_any: Duration::from_millis(100),
+            status_again: Duration::from_secs(120),
             status_refused: Duration::from_secs(600),
         }
     }
@@ -55,10 +58,14 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(timing: &Timing) -> Self {
+        Self::between(timing.first_pause, timing.longest_pause)
+    }
+
+    pub(super) fn between(first: Duration, longest: Duration) -> Self {
         Self {
-            next: timing.first_pause,
-            first: timing.first_pause,
-            longest: timing.longest_pause,
+            next: first,
+            first,
+            longest,
         }
     }
 

@@ -7,7 +7,7 @@ use kube::api::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use kube::core::NamespaceResourceScope;
 use routing::fleet::ObjectName;
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -98,59 +98,83 @@ pub(super) struct WatchedPod {
     pod: Pod,
 }
 
+// A pod that the API server sends with other types than it should must not end the watch of all, so what is of use is read
+// as any JSON.
 #[derive(serde::Deserialize)]
 struct PodJson {
-    metadata: MetaJson,
+    metadata: Option<MetaJson>,
     status: Option<StatusJson>,
 }
 
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct MetaJson {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<Box<str>>,
-    resource_version: Option<String>,
-    labels: Option<BTreeMap<String, String>>,
-    deletion_timestamp: Option<IgnoredAny>,
+    name: Value,
+    namespace: Value,
+    uid: Value,
+    resource_version: Value,
+    labels: Value,
+    deletion_timestamp: Value,
 }
 
 #[derive(Default, serde::Deserialize)]
+#[serde(default)]
 struct StatusJson {
-    phase: Option<String>,
+    phase: Value,
     #[serde(rename = "podIP")]
-    pod_ip: Option<Box<str>>,
-    conditions: Option<Vec<ConditionJson>>,
+    pod_ip: Value,
+    conditions: Value,
 }
 
-#[derive(serde::Deserialize)]
-struct ConditionJson {
-    r#type: String,
-    status: String,
+/// The text, if it is one.
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Labels; values that are no text are empty ones.
+fn labels(value: Value) -> BTreeMap<String, String> {
+    let Value::Object(fields) = value else {
+        return BTreeMap::new();
+    };
+    let label = |(key, value)| (key, text(value).unwrap_or_default());
+    fields.into_iter().map(label).collect()
+}
+
+fn is_ready(conditions: &Value) -> bool {
+    let is_it = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
+    conditions
+        .as_array()
+        .is_some_and(|all| all.iter().any(is_it))
 }
 
 impl<'de> Deserialize<'de> for WatchedPod {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let PodJson { metadata, status } = PodJson::deserialize(deserializer)?;
-        let status = status.unwrap_or_default();
-        let ip = status.pod_ip.unwrap_or_default();
-        let condition = |c: &ConditionJson| c.r#type == "Ready" && c.status == "True";
-        let ready = metadata.deletion_timestamp.is_none()
-            && status.phase.as_deref() == Some("Running")
+        let (metadata, status) = (metadata.unwrap_or_default(), status.unwrap_or_default());
+        let (name, namespace) = (text(metadata.name), text(metadata.namespace));
+        let ip = text(status.pod_ip).unwrap_or_default();
+        let ready = metadata.deletion_timestamp.is_null()
+            && status.phase == "Running"
             && !ip.is_empty()
-            && status.conditions.unwrap_or_default().iter().any(condition);
-        let namespace = metadata.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+            && name.is_some()
+            && is_ready(&status.conditions);
         let pod = Pod {
-            name: ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()),
-            uid: metadata.uid.unwrap_or_default(),
-            ip,
-            labels: metadata.labels.unwrap_or_default(),
+            name: ObjectName::new(
+                namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE),
+                name.as_deref().unwrap_or_default(),
+            ),
+            uid: text(metadata.uid).unwrap_or_default().into(),
+            ip: ip.into(),
+            labels: labels(metadata.labels),
             ready,
         };
         let meta = ObjectMeta {
-            name: metadata.name,
-            namespace: metadata.namespace,
-            resource_version: metadata.resource_version,
+            name,
+            namespace,
+            resource_version: text(metadata.resource_version),
             ..ObjectMeta::default()
         };
         Ok(Self { meta, pod })

@@ -6,7 +6,6 @@ use crate::fields::{Fields, Reader};
 use crate::names;
 use crate::problem::{Problem, Severity};
 use http::HeaderName;
-use regex::Regex;
 use routing::fleet::{self, ObjectName, Rule, RuleMatch, StringMatch, Target, TargetRef};
 use std::sync::Arc;
 
@@ -387,14 +386,7 @@ fn read_string_match(at: &Reader<'_>) -> Option<StringMatch> {
     fields.finish();
     let regex = pattern.and_then(|pattern| {
         let text = pattern.string()?;
-        if let Err(error) = Regex::new(text) {
-            // The first lines repeat the pattern with a marker under it; the last one says what is wrong.
-            let message = error.to_string();
-            let reason = message
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
+        if let Err(reason) = fleet::re2::compile(text) {
             pattern.invalid(
                 format_args!("{text:?}"),
                 &format!("invalid regex: {reason}"),

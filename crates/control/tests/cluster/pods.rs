@@ -145,3 +145,39 @@ async fn a_server_that_changes_its_selector_changes_its_pods() {
     });
     source.has_pods(&["b"]).await;
 }
+
+#[tokio::test]
+async fn a_pod_with_odd_fields_stops_no_other() {
+    let api = one_pod().await;
+    let mut nulls = cluster_pod("nulls", "10.0.0.8", &[("app", "m")]);
+    nulls["status"]["conditions"] = json!([null, {"type": "Ready", "status": null}]);
+    nulls["metadata"]["labels"]["empty"] = Value::Null;
+    let mut types = cluster_pod("types", "10.0.0.9", &[("app", "m")]);
+    types["status"]["phase"] = json!(7);
+    types["status"]["conditions"] = json!({"type": "Ready"});
+    types["metadata"]["labels"]["number"] = json!(1);
+    types["metadata"]["uid"] = json!([]);
+    for pod in [&nulls, &types] {
+        api.put("pods", pod.clone());
+    }
+    let source = follow(&api);
+    source.has_pods(&["a"]).await;
+    // The same in an event of the watch.
+    for pod in [nulls, types] {
+        api.delete("pods", pod["metadata"]["name"].as_str().unwrap());
+        api.put("pods", pod);
+    }
+    api.put("pods", cluster_pod("b", "10.0.0.2", &[("app", "m")]));
+    source.has_pods(&["a", "b"]).await;
+    assert_eq!(source.up(), [true]);
+    // A pod is not lost over a label.
+    api.edit("pods", "a", |pod| {
+        pod["metadata"]["labels"]["odd"] = Value::Null
+    });
+    until("the label is there", async || {
+        (source.pod("a").labels.get("odd")?)
+            .is_empty()
+            .then_some(())
+    })
+    .await;
+}

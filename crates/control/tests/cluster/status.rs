@@ -4,7 +4,7 @@ use crate::support::{Log, follow, follow_with, options, route, server, timing};
 use control::{ClusterOptions, Timing};
 use e2e::{ApiServer, Fault, cluster_pod, custom, on_write, until};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn with_statuses() -> ClusterOptions {
     ClusterOptions {
@@ -276,6 +276,75 @@ async fn many_changes_are_few_writes() {
     says(&api, "modelservers", "m", "31 of 32").await;
     let writes = api.writes("modelservers").len();
     assert!(writes < 10, "{writes} writes");
+}
+
+#[tokio::test]
+async fn a_conflict_is_tried_again() {
+    let api = two_pods().await;
+    let conflict = Fault::Refuse(409, "Conflict", "the object has been modified");
+    api.scenario("a conflict", [on_write("modelservers", conflict)]);
+    let _source = follow_with(&api, with_statuses(), timing());
+    says(&api, "modelservers", "m", "1 of 2").await;
+    assert_eq!(api.writes("modelservers").len(), 2);
+}
+
+#[tokio::test]
+async fn what_fails_for_good_is_said_once() {
+    let log = Log::start();
+    let api = two_pods().await;
+    api.put("modelservers", server("n"));
+    let no = "failed to create typed patch object: field not declared in schema";
+    let fails = (0..12).map(|_| on_write("modelservers", Fault::Refuse(500, "InternalError", no)));
+    api.scenario("an older CRD", fails);
+    let _source = follow_with(&api, with_statuses(), timing());
+    let line = log.has("(--status=false turns statuses off)").await;
+    assert!(line.contains("WARN") && line.contains(no), "{line}");
+    assert!(
+        (5..=6).contains(&api.writes("modelservers").len()),
+        "at the third failure of one"
+    );
+    api.played().await;
+    says(&api, "modelservers", "m", "1 of 2").await;
+    says(&api, "modelservers", "n", "no pod").await;
+    log.has("statuses of modelservers can be written again")
+        .await;
+    assert_eq!(log.with(no).len(), 1);
+}
+
+#[tokio::test]
+async fn what_somebody_else_wrote_is_set_right_after_a_while() {
+    let api = two_pods().await;
+    let again = Duration::from_millis(100);
+    let timing = Timing {
+        status_again: again,
+        ..timing()
+    };
+    api.put("modelservers", server("n"));
+    let source = follow_with(&api, with_statuses(), timing);
+    says(&api, "modelservers", "m", "1 of 2").await;
+    says(&api, "modelservers", "n", "no pod").await;
+    let (begun, snapshots) = (Instant::now(), source.count());
+    for _ in 0..3 {
+        api.edit("modelservers", "m", |server| {
+            server["status"] = json!({});
+        });
+        says(&api, "modelservers", "m", "1 of 2").await;
+    }
+    // However often somebody writes against it.
+    assert!(begun.elapsed() >= 3 * again / 2, "{:?}", begun.elapsed());
+    let writes = api.writes("modelservers");
+    let of = |name: &str| {
+        writes
+            .iter()
+            .filter(|w| w.name.as_deref() == Some(name))
+            .count()
+    };
+    assert_eq!((of("m"), of("n")), (4, 1));
+    assert_eq!(
+        source.count(),
+        snapshots,
+        "a status changes nothing that serves"
+    );
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ pub(crate) fn timing() -> Timing {
         gather: Duration::from_millis(100),
         status_each: Duration::from_millis(20),
         status_any: Duration::from_millis(1),
+        status_again: Duration::from_secs(3600),
         status_refused: Duration::from_secs(3600),
     }
 }

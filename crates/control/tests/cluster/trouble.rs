@@ -2,7 +2,7 @@
 
 use crate::support::{Log, follow, follow_with, options, route, timing, two_pods};
 use control::Timing;
-use e2e::{ApiServer, Fault, cluster_pod, on_list, until};
+use e2e::{ApiServer, Fault, cluster_pod, on_list, on_watch, until};
 use std::time::Duration;
 
 #[tokio::test]
@@ -176,6 +176,21 @@ async fn a_fault_of_the_providers_alone_keeps_nobody_waiting() {
         (source.up() == [true]).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_said_to_be_so() {
+    let log = Log::start();
+    let api = two_pods().await;
+    api.scenario("unreadable", [on_watch("pods", Fault::Unreadable)]);
+    let source = follow(&api);
+    let line = log.has("the API server cannot be asked for pods").await;
+    assert!(
+        line.contains("pods: it sent an event that cannot be read; "),
+        "{line}"
+    );
+    api.put("pods", cluster_pod("c", "10.0.0.3", &[("app", "m")]));
+    source.has_pods(&["a", "b", "c"]).await;
 }
 
 #[tokio::test]

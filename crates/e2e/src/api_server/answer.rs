@@ -89,6 +89,10 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Response<Bod
             });
             Response::new(Either::Right(body))
         }
+        Fault::Unreadable => {
+            let event = &b"{\"type\":\"MOVED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n"[..];
+            Response::new(Either::Left(Full::from(event)))
+        }
         Fault::Hang => std::future::pending().await,
         Fault::Slow(gate) => {
             gate.opened().await;

@@ -11,6 +11,8 @@ pub enum Fault {
     Gone,
     /// The connection is cut: a list in the middle of its body, a watch after so many events.
     CutAfter(usize),
+    /// The first event of a watch is none that there is.
+    Unreadable,
     /// The answer waits until the test lets it go on.
     Slow(Gate),
     /// There is no answer at all.

@@ -45,12 +45,7 @@ fn one(
             .map(|r| route(r))
             .ok_or("ModelRoute"),
         "modelservers" => fleet.server(name).map(|s| server(s)).ok_or("ModelServer"),
-        "pods" => fleet
-            .pods()
-            .values()
-            .find(|p| p.name == *name)
-            .map(|p| pod_alone(app, fleet, p))
-            .ok_or("Pod"),
+        "pods" => pods_alone(app, fleet, name).ok_or("Pod"),
         "gateways" => Err("Gateway"),
         "httproutes" => Err("HTTPRoute"),
         "inferencepools" => Err("InferencePool"),
@@ -113,6 +108,20 @@ fn pod(app: &App, fleet: &Fleet, pod: &Arc<Pod>) -> Value {
         "inFlight": pod.load.in_flight(),
         "idleConnections": app.upstreams.pool(pod).idle(),
     })
+}
+
+/// The pod of this name. ModelServers that ask for it by different ports or engines each have one; the page is an object,
+/// so the others are a member of the first.
+fn pods_alone(app: &App, fleet: &Fleet, name: &ObjectName) -> Option<Value> {
+    let pods = fleet.pods();
+    let named = pods.values().filter(|pod| pod.name == *name);
+    let mut alone = named.map(|pod| pod_alone(app, fleet, pod));
+    let mut first = alone.next()?;
+    let others: Vec<_> = alone.collect();
+    if !others.is_empty() {
+        first["others"] = others.into();
+    }
+    Some(first)
 }
 
 fn pod_alone(app: &App, fleet: &Fleet, alone: &Arc<Pod>) -> Value {

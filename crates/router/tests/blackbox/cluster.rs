@@ -92,6 +92,53 @@ async fn pods_come_and_go_with_their_prefix_entries() {
 }
 
 #[tokio::test]
+async fn a_pod_that_is_asked_for_by_two_ports_is_shown_twice() {
+    let (api, a, _b) = cluster().await;
+    put(&api, "a");
+    let spec = json!({
+        "inferenceEngine": "SGLang",
+        "workloadSelector": {"matchLabels": {"app": "m"}},
+        "workloadPort": {"port": 1},
+    });
+    let router = setup().cluster(&api).start().await;
+    let page = "namespaces/default/pods/a";
+    has_pods(&router, 1).await;
+    assert!(router.debug(page).await["others"].is_null());
+    api.put("modelservers", custom("ModelServer", "n", spec));
+    has_pods(&router, 2).await;
+    let shown = router.debug(page).await;
+    let brief = |pod: &serde_json::Value| {
+        json!([
+            pod["name"],
+            pod["engine"],
+            pod["modelServers"],
+            pod["podInfo"]["port"]
+        ])
+    };
+    assert_eq!(brief(&shown), json!(["a", "vLLM", ["default/m"], a.port()]));
+    let others = shown["others"].as_array().unwrap();
+    assert_eq!(others.len(), 1);
+    assert_eq!(brief(&others[0]), json!(["a", "SGLang", ["default/n"], 1]));
+}
+
+#[tokio::test]
+async fn flags_of_the_original_do_not_stop_it() {
+    let (api, _a, _b) = cluster().await;
+    let flags = [
+        "--logtostderr=true",
+        "--vmodule=x=2",
+        "--enable-gateway-api=False",
+    ];
+    let router = setup().cluster(&api).flags(&flags).start().await;
+    let line = router.log.has("without effect").await;
+    assert!(line.starts_with('W'), "{line}");
+    assert!(
+        line.contains("--logtostderr, --vmodule without effect"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn a_pod_that_comes_back_under_its_name_has_an_empty_cache() {
     let (api, _a, _b) = cluster().await;
     put(&api, "a");

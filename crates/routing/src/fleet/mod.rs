@@ -8,6 +8,7 @@ mod disaggregated;
 mod load;
 mod name;
 mod pod;
+pub mod re2;
 mod route;
 mod server;
 mod sticky;

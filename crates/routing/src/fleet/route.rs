@@ -66,9 +66,8 @@ impl StringMatch {
         match (exact, prefix, regex) {
             (Some(text), _, _) => Self::Exact(text.to_owned()),
             (None, Some(text), _) => Self::Prefix(text.to_owned()),
-            (None, None, Some(text)) => {
-                regex::Regex::new(text).map_or_else(|_| Self::Invalid(text.to_owned()), Self::Regex)
-            }
+            (None, None, Some(text)) => super::re2::compile(text)
+                .map_or_else(|_| Self::Invalid(text.to_owned()), Self::Regex),
             (None, None, None) => Self::Any,
         }
     }
