@@ -9,6 +9,7 @@ mod explain;
 mod flags;
 mod http_client;
 mod logs;
+mod output;
 mod replay;
 mod run;
 mod scheduler;
