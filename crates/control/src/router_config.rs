@@ -136,6 +136,22 @@ impl RouterConfig {
         Some(line).filter(|&line| line > 0)
     }
 
+    /// The whole text as YAML, with another `scheduler`. Comments are lost, all other members stay.
+    ///
+    /// # Errors
+    /// None that can come from plain values; the writer's type has one.
+    pub fn yaml_with(
+        &self,
+        scheduler: serde_json::Value,
+    ) -> Result<String, serde_saphyr::ser_error::Error> {
+        let mut whole = self.read.as_ref().map(Node::to_json).unwrap_or_default();
+        if !whole.is_object() {
+            whole = serde_json::json!({});
+        }
+        whole["scheduler"] = scheduler;
+        serde_saphyr::to_string(&whole)
+    }
+
     fn read(&mut self, at: &Reader<'_>) {
         let Some(mut fields) = at.object() else {
             return;

@@ -10,6 +10,7 @@ mod flags;
 mod http_client;
 mod klog;
 mod logs;
+mod output;
 mod replay;
 mod run;
 mod scheduler;

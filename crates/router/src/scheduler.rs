@@ -51,8 +51,13 @@ pub(crate) fn load(path: &Path, source: ConfigSource) -> anyhow::Result<Configur
 
 /// The scheduler's part of a configuration; warnings go to the log.
 pub(crate) fn read(path: &Path) -> anyhow::Result<SchedulerConfig> {
-    let (_, scheduler, _) = parse(path).with_context(|| path.display().to_string())?;
-    Ok(scheduler)
+    Ok(read_whole(path)?.1)
+}
+
+/// A configuration and the scheduler's part of it; warnings go to the log.
+pub(crate) fn read_whole(path: &Path) -> anyhow::Result<(RouterConfig, SchedulerConfig)> {
+    let (config, scheduler, _) = parse(path).with_context(|| path.display().to_string())?;
+    Ok((config, scheduler))
 }
 
 fn parse(path: &Path) -> anyhow::Result<(RouterConfig, SchedulerConfig, Vec<StartWarning>)> {

@@ -58,14 +58,17 @@ pub(crate) struct Tune {
     #[arg(long, value_enum, default_value_t = Goal::TtftMean)]
     pub(crate) objective: Goal,
     /// Settings that are tried in the first round.
-    #[arg(long, default_value_t = 54, value_name = "N")]
+    #[arg(long, default_value_t = 54, value_name = "N", value_parser = count::<1, 10_000>)]
     pub(crate) candidates: usize,
-    /// Share of the trace's time that takes no part in the search and tells what it was worth.
+    /// Share of the requests, the last ones, that takes no part in the search and tells what it was worth.
     #[arg(long, default_value_t = 0.3, value_name = "SHARE", value_parser = share)]
     pub(crate) held_out: f64,
     /// Replays at a time; one for each core where not given.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<1, 1_024>)]
     pub(crate) threads: Option<usize>,
+    /// Print JSON instead of the text.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) play: Play,
 }
@@ -95,7 +98,7 @@ pub(crate) struct Output {
 /// What is played, and on what.
 #[derive(Debug, Args)]
 pub(crate) struct Play {
-    /// A Mooncake trace, or a log written by --record-requests, as JSON lines.
+    /// A Mooncake trace, or a log written by --record-requests, as JSON lines; - is standard input.
     #[arg(
         long,
         value_name = "FILE",
@@ -116,14 +119,17 @@ pub(crate) struct Play {
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = positive)]
     pub(crate) speed: f64,
     /// Pods at the start.
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = count::<1, 4_096>)]
     pub(crate) pods: usize,
     /// Routers behind a balancer that gives them requests in turn.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = count::<1, 256>)]
     pub(crate) replicas: usize,
     /// What each pod runs.
     #[arg(long, value_enum, default_value_t = Preset::Long8b)]
     pub(crate) engine: Preset,
+    /// Tokens of each pod's KV cache, as vLLM says at its start ("GPU KV cache size"), in place of --num-gpu-blocks.
+    #[arg(long, value_name = "TOKENS", conflicts_with = "num_gpu_blocks")]
+    pub(crate) kv_tokens: Option<usize>,
     /// Something that happens: restart:POD@TIME[+AWAY], leave:POD@TIME or join@TIME. May be repeated.
     #[arg(long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<Happening>,
@@ -146,6 +152,14 @@ pub(crate) enum Preset {
     /// A 7B model with a context of 32,768 tokens and 105,000 tokens of KV cache on one 80 GB GPU.
     #[value(name = "7b")]
     Small7b,
+}
+
+/// A whole number from `LEAST` to `MOST`, beyond which a replay would need more memory than there is.
+fn count<const LEAST: usize, const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number: Option<usize> = text.parse().ok();
+    number
+        .filter(|number| (LEAST..=MOST).contains(number))
+        .ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {

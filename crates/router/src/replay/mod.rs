@@ -1,29 +1,34 @@
 //! `kthena-router replay`: a trace in virtual time, over this router's own decisions and simulated engines.
 
 mod flags;
+mod merged;
 mod progress;
 mod tuned;
 
 pub(crate) use flags::Flags;
 
-use crate::scheduler::read;
+use crate::output::print;
+use crate::scheduler::{read, read_whole};
 use crate::sim_engine::params;
 use crate::table::Table;
 use anyhow::Context;
 use flags::{Command, Compare, Goal, One, Output, Play, Preset, Tune};
+use merged::merged;
 use progress::{Bar, Line};
 use routing::schedule::SchedulerConfig;
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::model::EngineParams;
 use sim::replay::{
     Choice, Objective, Outcome, Setup, Shaping, Tuning, Workload, generate, page, replay, tune,
 };
 use sim::report::Column;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The reference that is no router.
+const ORACLE: &str = "oracle";
 /// Requests of made traffic, where not given.
 const REQUESTS: usize = 2_000;
 /// Requests a second of made traffic, where not given.
@@ -63,19 +68,30 @@ fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
     for path in &options.configs {
         configs.push(from_file(path)?);
     }
+    // Files of one name are told apart by their paths.
+    for (index, path) in options.configs.iter().enumerate() {
+        let same = |other: &&Path| stem(other) == stem(path);
+        let others = options.configs.iter().map(|p| p.as_path()).filter(same);
+        let at = configs.len() - options.configs.len() + index;
+        let taken = |name: &str| name == ORACLE || configs[..at].iter().any(|c| c.name == name);
+        if others.count() > 1 || taken(&stem(path)) {
+            configs[at].name = path.display().to_string();
+        }
+    }
     if !options.only {
         configs.push(Named {
-            name: "oracle".into(),
+            name: ORACLE.into(),
             config: None,
         });
     }
     play_all(&options.play, &options.output, &configs)
 }
 
-#[allow(clippy::print_stdout, reason = "the outcome is the command's output")]
 fn play_all(play: &Play, output: &Output, configs: &[Named]) -> anyhow::Result<ExitCode> {
     let workload = workload(play)?;
     let setup = setup(play);
+    // Before anything is played: what cannot be written in the end would be lost.
+    let mut html = output.html.as_deref().map(create).transpose()?;
     let mut outcomes = Vec::with_capacity(configs.len());
     for Named { name, config } in configs {
         let mut bar = Bar::new(name, workload.requests.len() as u64);
@@ -87,27 +103,34 @@ fn play_all(play: &Play, output: &Output, configs: &[Named]) -> anyhow::Result<E
         outcomes.push(outcome?);
     }
     let about = about(&workload, &setup);
-    if let Some(path) = &output.html {
-        std::fs::write(path, page(&about, &outcomes))
+    if let (Some(file), Some(path)) = (&mut html, &output.html) {
+        file.write_all(page(&about, &outcomes).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    if output.json {
-        let runs: Vec<_> = outcomes.iter().map(Outcome::json).collect();
-        println!(
-            "{:#}",
-            json!({"workload": about, "seed": play.seed, "runs": runs})
-        );
-    } else {
-        println!("{about}\n\n{}", table(&outcomes));
-    }
+    let text = match output.json {
+        true => {
+            let runs: Vec<_> = outcomes.iter().map(Outcome::json).collect();
+            let mut json = described(&about, play, &setup);
+            json["runs"] = runs.into();
+            format!("{json:#}\n")
+        }
+        false => format!("{about}\n\n{}\n", table(&outcomes)),
+    };
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-#[allow(clippy::print_stdout, reason = "the outcome is the command's output")]
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}
+
 fn search(options: &Tune) -> anyhow::Result<ExitCode> {
-    let start = match &options.router_config {
-        None => SchedulerConfig::default(),
-        Some(path) => read(path)?,
+    let (file, start) = match &options.router_config {
+        None => (None, SchedulerConfig::default()),
+        Some(path) => {
+            let (file, start) = read_whole(path)?;
+            (Some(file), start)
+        }
     };
     let workload = workload(&options.play)?;
     let setup = setup(&options.play);
@@ -118,15 +141,35 @@ fn search(options: &Tune) -> anyhow::Result<ExitCode> {
             Goal::TtftP90 => Objective::TtftP90,
             Goal::Uncached => Objective::Uncached,
         },
-        candidates: options.candidates.max(1),
+        candidates: options.candidates,
         held_out: options.held_out,
         threads: options.threads.unwrap_or_else(cores),
     };
     let line = Line::default();
     let tuned = tune(&workload, &setup, &start, &tuning, &|what| line.show(what));
     line.clear();
-    println!("{}\n", about(&workload, &setup));
-    print!("{}", tuned::text(&tuned?, &tuning));
+    let tuned = tuned?;
+    let about = about(&workload, &setup);
+    let found = &tuned.best.settings;
+    let scheduler = match &file {
+        None => found.scheduler(),
+        Some(file) => merged(&file.scheduler, &found.scheduler()),
+    };
+    let text = match options.json {
+        true => {
+            let mut json = described(&about, &options.play, &setup);
+            json["tuned"] = tuned::json(&tuned, &scheduler);
+            format!("{json:#}\n")
+        }
+        false => {
+            let yaml = match &file {
+                None => found.yaml(),
+                Some(file) => file.yaml_with(scheduler)?,
+            };
+            format!("{about}\n\n{}", tuned::text(&tuned, &tuning, &yaml))
+        }
+    };
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -147,9 +190,22 @@ fn workload(play: &Play) -> anyhow::Result<Workload> {
         .trace
         .as_deref()
         .context("neither --trace nor --generate")?;
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut workload = Workload::read(&stem(path), BufReader::new(file))
-        .with_context(|| path.display().to_string())?;
+    let mut workload = match path == Path::new("-") {
+        true => Workload::read("standard input", std::io::stdin().lock()),
+        false => {
+            let file =
+                File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Workload::read(&stem(path), BufReader::new(file))
+        }
+    }
+    .with_context(|| path.display().to_string())?;
+    if let [first, ..] = workload.cut_lines[..] {
+        tracing::warn!(
+            "{}: {} of its lines end in the middle, such as line {first}: they are left out",
+            path.display(),
+            workload.cut_lines.len(),
+        );
+    }
     let shaping = Shaping {
         speed: play.speed,
         poisson: play.rate,
@@ -164,14 +220,45 @@ fn setup(play: &Play) -> Setup {
         Preset::Long8b => EngineParams::datacentre_8b_long(),
         Preset::Small7b => EngineParams::datacentre_7b(),
     };
+    let mut engine = params(&play.params, preset);
+    if let Some(tokens) = play.kv_tokens {
+        // One block is a placeholder, which vLLM's figure leaves out as well.
+        engine.num_blocks = tokens / engine.block_size.max(1) + 1;
+    }
     Setup {
         pods: play.pods,
-        engine: params(&play.params, preset),
+        engine,
         replicas: play.replicas,
         scrape_interval: play.scrape_interval,
         happenings: play.events.clone(),
         seed: play.seed,
     }
+}
+
+/// The setup for a program.
+fn described(about: &str, play: &Play, setup: &Setup) -> Value {
+    let engine = &setup.engine;
+    json!({
+        "workload": about,
+        "seed": play.seed,
+        "setup": {
+            "pods": setup.pods,
+            "routers": setup.replicas,
+            "events": setup.happenings.len(),
+            "scrape_interval": setup.scrape_interval,
+            "speed": play.speed,
+            "engine": {
+                "block_size": engine.block_size,
+                "num_gpu_blocks": engine.num_blocks,
+                "max_model_len": engine.max_model_len,
+                "max_num_seqs": engine.max_num_seqs,
+                "max_num_batched_tokens": engine.max_num_batched_tokens,
+                "step_overhead": engine.step_overhead,
+                "weight_read": engine.weight_read,
+                "compute_per_token": engine.compute_per_token,
+            },
+        },
+    })
 }
 
 fn about(workload: &Workload, setup: &Setup) -> String {

@@ -32,6 +32,7 @@ mod protocol;
 mod recording;
 mod reload;
 mod replay;
+mod replay_edges;
 mod routes;
 mod shutdown;
 mod startup;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kthena-router");
 
-async fn replay(args: &[&str]) -> Ended {
+pub(crate) async fn replay(args: &[&str]) -> Ended {
     let args: Vec<&str> = std::iter::once("replay")
         .chain(args.iter().copied())
         .collect();
@@ -13,7 +13,7 @@ async fn replay(args: &[&str]) -> Ended {
 }
 
 /// Small enough for a test.
-const SMALL: [&str; 8] = [
+pub(crate) const SMALL: [&str; 8] = [
     "--generate",
     "chat",
     "--requests",

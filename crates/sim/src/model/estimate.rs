@@ -12,11 +12,11 @@ pub struct Estimate {
 }
 
 impl Engine {
-    /// The hashes of a prompt's blocks, for [`Self::estimate`].
+    /// The hashes of a prompt's blocks, for [`Self::estimate`]. `salt` is that of its [`Submission`](super::Submission).
     #[must_use]
-    pub fn hashes(&self, prompt: &[u32]) -> Vec<u64> {
+    pub fn hashes(&self, prompt: &[u32], salt: u64) -> Vec<u64> {
         let mut hashes = Vec::with_capacity(prompt.len() / self.params.block_size);
-        hash_blocks(prompt, self.params.block_size, 0, &mut hashes);
+        hash_blocks(prompt, self.params.block_size, salt, &mut hashes);
         hashes
     }
 
@@ -110,13 +110,13 @@ mod tests {
     fn an_idle_engine_answers_when_it_was_estimated_to() {
         let mut engine = Engine::new(EngineParams::datacentre_7b()).unwrap();
         let prompt: Vec<u32> = (0..6_000).collect();
-        let cold = engine.estimate(&engine.hashes(&prompt), prompt.len());
+        let cold = engine.estimate(&engine.hashes(&prompt, 0), prompt.len());
         assert_eq!(cold.cached, 0);
         engine.submit(submission(1, prompt.clone()), 0.0).unwrap();
         let first = run(&mut engine, 0.0);
         assert!((first[0] - cold.seconds).abs() < 1e-6, "{first:?} {cold:?}");
 
-        let warm = engine.estimate(&engine.hashes(&prompt), prompt.len());
+        let warm = engine.estimate(&engine.hashes(&prompt, 0), prompt.len());
         assert_eq!(warm.cached, 5_984, "whole blocks, and never the last token");
         engine.submit(submission(2, prompt), 10.0).unwrap();
         let first = run(&mut engine, 10.0);
@@ -136,7 +136,7 @@ mod tests {
                 .unwrap();
         }
         let prompt: Vec<u32> = (100_000..104_000).collect();
-        let estimate = engine.estimate(&engine.hashes(&prompt), prompt.len());
+        let estimate = engine.estimate(&engine.hashes(&prompt, 0), prompt.len());
         engine.submit(submission(9, prompt), 0.0).unwrap();
         let last = *run(&mut engine, 0.0).last().unwrap();
         let error = (last - estimate.seconds).abs() / last;

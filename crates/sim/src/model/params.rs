@@ -118,6 +118,14 @@ impl EngineParams {
                 return Err(InvalidParams::Zero(name));
             }
         }
+        for (name, value, most) in [
+            ("block_size", self.block_size, MAX_BLOCK_SIZE),
+            ("num_blocks", self.num_blocks, MAX_BLOCKS),
+        ] {
+            if value > most {
+                return Err(InvalidParams::TooLarge { name, value, most });
+            }
+        }
         for (name, value) in [
             ("step_overhead", self.step_overhead),
             ("weight_read", self.weight_read),
@@ -125,7 +133,7 @@ impl EngineParams {
             ("attention_per_pair", self.attention_per_pair),
             ("kv_read_per_token", self.kv_read_per_token),
         ] {
-            if !value.is_finite() || value < 0.0 {
+            if !(0.0..=MAX_SECONDS).contains(&value) {
                 return Err(InvalidParams::Seconds(name));
             }
         }
@@ -139,14 +147,31 @@ impl EngineParams {
     }
 }
 
+/// Most tokens of a block: a thousand times what engines use.
+const MAX_BLOCK_SIZE: usize = 1 << 14;
+/// Most blocks of a pool: some hundred times what an engine has. Each takes 24 bytes here.
+const MAX_BLOCKS: usize = 1 << 22;
+/// Longest time of one part of a step, seconds: what takes longer is a mistake of the unit.
+const MAX_SECONDS: f64 = 60.0;
+
 /// Parameters with which no engine can work.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum InvalidParams {
     /// A count that must be positive is 0.
     #[error("{0} must be greater than 0")]
     Zero(&'static str),
-    /// A time that is negative or not a number.
-    #[error("{0} must be a finite number of seconds, not negative")]
+    /// A count that is beyond any engine.
+    #[error("{name} is {value}: {most} is the most")]
+    TooLarge {
+        /// Which.
+        name: &'static str,
+        /// The count given.
+        value: usize,
+        /// The greatest.
+        most: usize,
+    },
+    /// A time that is negative, not a number, or more than a minute.
+    #[error("{0} must be a number of seconds, 0 to {MAX_SECONDS}")]
     Seconds(&'static str),
     /// One request of the greatest length would not fit.
     #[error(

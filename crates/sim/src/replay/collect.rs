@@ -10,6 +10,9 @@ const BUCKETS: usize = 120;
 const PERCENTILES: usize = 101;
 /// Classes of the predicted share, for predicted against actual.
 const CLASSES: usize = 10;
+/// Readings of the pods' loads that are kept. When there are so many, every other one goes, and from then on every other one
+/// comes: still 32 or more for each point of a curve.
+const READINGS: usize = 64 * BUCKETS;
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +38,37 @@ pub(super) struct Answered {
 pub(super) struct Collect {
     answered: Vec<Answered>,
     failed: u64,
+    /// Requests that have ended and are not counted.
+    uncounted: u64,
     evictions: u64,
-    /// Requests that each pod has, at each scrape: the time, and a figure for each pod.
+    /// Requests that each pod has, at every scrape of so many: the time, and a figure for each pod.
     loads: Vec<(f64, Vec<usize>)>,
+    scrapes: Thinned,
+}
+
+/// Which of ever more readings are kept.
+#[derive(Debug, Default)]
+struct Thinned {
+    seen: u64,
+    /// One in 2 to the power of this.
+    halvings: u32,
+}
+
+impl Thinned {
+    fn keeps_next(&mut self) -> bool {
+        let keeps = self.seen.is_multiple_of(1 << self.halvings);
+        self.seen += 1;
+        keeps
+    }
 }
 
 /// What the engines and indexes hold at the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rest {
-    pub(super) entries: u64,
+    /// None where no router has an index.
+    pub(super) entries: Option<u64>,
+    /// Whether anything was expected of the pods' caches.
+    pub(super) predicts: bool,
     pub(super) pods: usize,
     pub(super) prefix_queries: u64,
     pub(super) prefix_hits: u64,
@@ -62,21 +87,37 @@ impl Collect {
         self.failed += 1;
     }
 
+    /// A request has ended that only warms the caches.
+    pub(super) fn uncounted(&mut self) {
+        self.uncounted += 1;
+    }
+
     pub(super) fn evicted(&mut self, entries: usize) {
         self.evictions += entries as u64;
     }
 
-    pub(super) fn loads(&mut self, at: f64, pods: Vec<usize>) {
-        self.loads.push((at, pods));
+    pub(super) fn loads(&mut self, at: f64, pods: impl Iterator<Item = usize>) {
+        if !self.scrapes.keeps_next() {
+            return;
+        }
+        self.loads.push((at, pods.collect()));
+        if self.loads.len() == READINGS {
+            let mut index = 0;
+            self.loads.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.scrapes.halvings += 1;
+        }
     }
 
     /// Requests that have ended, well or not.
     pub(super) fn ended(&self) -> u64 {
-        self.answered.len() as u64 + self.failed
+        self.answered.len() as u64 + self.failed + self.uncounted
     }
 
     pub(super) fn finish(self, name: String, rest: Rest) -> Outcome {
-        let series = self.series(rest.end, rest.pods);
+        let series = self.series(&rest);
         let sum =
             |part: fn(&Answered) -> usize| self.answered.iter().map(part).sum::<usize>() as u64;
         let times = |part: fn(&Answered) -> f64| {
@@ -91,19 +132,19 @@ impl Collect {
         Outcome {
             name,
             summary: Summary {
-                requests: self.ended(),
+                requests: self.answered.len() as u64 + self.failed,
                 failed: self.failed,
                 prompt_tokens: sum(|r| r.prompt_tokens),
                 cached_tokens: sum(|r| r.cached_tokens),
-                predicted_tokens: Some(sum(|r| r.predicted_tokens)),
+                predicted_tokens: rest.predicts.then(|| sum(|r| r.predicted_tokens)),
                 completion_tokens: sum(|r| r.completion_tokens),
                 ttft: times(|r| r.ttft),
                 total: times(|r| r.total),
                 queue: Some(times(|r| r.queue)),
                 busiest: percent(busiest, self.answered.len() as u64),
                 pods: rest.pods,
-                evictions: Some(self.evictions),
-                entries: Some(rest.entries),
+                evictions: rest.entries.map(|_| self.evictions),
+                entries: rest.entries,
             },
             prefix_queries: rest.prefix_queries,
             prefix_hits: rest.prefix_hits,
@@ -114,8 +155,9 @@ impl Collect {
         }
     }
 
-    fn series(&self, end: f64, pods: usize) -> Series {
-        let step = (end / BUCKETS as f64).max(f64::MIN_POSITIVE);
+    fn series(&self, rest: &Rest) -> Series {
+        let pods = rest.pods;
+        let step = (rest.end / BUCKETS as f64).max(f64::MIN_POSITIVE);
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -153,12 +195,16 @@ impl Collect {
                 .map(|pod| pod.iter().map(Mean::value).collect())
                 .collect(),
             cached: cached.iter().map(Mean::value).collect(),
-            predicted: predicted.iter().map(Mean::value).collect(),
+            predicted: match rest.predicts {
+                true => predicted.iter().map(Mean::value).collect(),
+                false => Vec::new(),
+            },
             ttft: (0..PERCENTILES)
                 .filter_map(|p| ttft.get(rank(p)).copied())
                 .collect(),
             calibration: classes
                 .iter()
+                .filter(|_| rest.predicts)
                 .filter_map(|(predicted, actual, requests)| {
                     Some(Point {
                         predicted: predicted.value()?,

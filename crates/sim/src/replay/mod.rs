@@ -6,7 +6,8 @@
 //!
 //! # What is not modelled
 //! Everything that [`crate`] does not model of an engine; time on the network and in the router itself; clients that
-//! leave; prefill and decode on different pods; sessions; a router's view of another one's requests except through the
+//! leave; prefill and decode on different pods; sessions; pods that serve some of the models only (each serves all, with cache
+//! entries of their own); a router's view of another one's requests except through the
 //! engines' metrics.
 
 mod collect;
@@ -22,9 +23,6 @@ mod world;
 pub use fleet::{Happening, Setup, What};
 pub use outcome::{Outcome, Point, Series};
 pub use page::page;
-pub use tune::{Change, Difference, Objective, Settings, Trial, Tuned, Tuning, tune};
-pub use workload::{
-    Content, Generator, Request, Segment, Shaping, TraceError, Workload, generate, read_log,
-    read_mooncake,
-};
+pub use tune::{Change, Difference, Objective, Run, Settings, Trial, Tuned, Tuning, tune};
+pub use workload::{Content, Generator, Request, Segment, Shaping, TraceError, Workload, generate};
 pub use world::{Choice, SetupError, replay};

@@ -1,5 +1,6 @@
 //! A reference that no router can reach: it sees every engine's real cache and queue at the moment of the decision.
 
+use super::world::Prompt;
 use crate::model::Engine;
 use routing::schedule::MAX_ATTEMPTS;
 use smallvec::SmallVec;
@@ -17,13 +18,13 @@ pub(super) struct Candidate {
 /// The engines with the least estimated time to first token, best first; equal ones by their numbers.
 pub(super) fn best<'e>(
     engines: impl Iterator<Item = (usize, &'e Engine)>,
-    prompt: &[u32],
+    prompt: &Prompt,
 ) -> SmallVec<[Candidate; MAX_ATTEMPTS]> {
     let mut hashes = None;
     let mut all: SmallVec<[Candidate; 32]> = engines
         .map(|(number, engine)| {
-            let hashes = hashes.get_or_insert_with(|| engine.hashes(prompt));
-            let estimate = engine.estimate(hashes, prompt.len());
+            let hashes = hashes.get_or_insert_with(|| engine.hashes(&prompt.tokens, prompt.salt));
+            let estimate = engine.estimate(hashes, prompt.tokens.len());
             Candidate {
                 engine: number,
                 cached: estimate.cached,

@@ -33,7 +33,8 @@ pub struct Series {
     pub load: Vec<Vec<Option<f64>>>,
     /// Share of prompt tokens found in a cache, 0..=1, by time of arrival.
     pub cached: Vec<Option<f64>>,
-    /// Share of prompt tokens that the router expected there, 0..=1, by time of arrival.
+    /// Share of prompt tokens that the router expected there, 0..=1, by time of arrival. Empty, as `calibration` is, where nobody
+    /// expects anything.
     pub predicted: Vec<Option<f64>>,
     /// Seconds to the first token: percentiles 0 to 100.
     pub ttft: Vec<f64>,

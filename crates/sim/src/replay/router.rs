@@ -15,10 +15,15 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The plugin that remembers prompts.
+const PREFIX_CACHE: &str = "prefix-cache";
+
 /// A router with its own view of the pods.
 pub(super) struct Router {
     pub(super) scheduler: Scheduler,
     block_bytes: usize,
+    /// Whether a plugin looks at prompts.
+    predicts: bool,
     models: Vec<Arc<str>>,
     ids: PodIds,
     /// By the pods' numbers, which are their ids; `None` is gone.
@@ -47,6 +52,10 @@ impl Router {
     pub(super) fn new(config: &SchedulerConfig, models: &[Arc<str>], draws: Rng) -> Self {
         Self {
             scheduler: Scheduler::new(config),
+            predicts: config
+                .scores()
+                .iter()
+                .any(|w| w.plugin.name == PREFIX_CACHE),
             block_bytes: config.args().prefix_cache.block_bytes,
             models: models.to_vec(),
             ids: PodIds::default(),
@@ -54,6 +63,11 @@ impl Router {
             fleet: Fleet::default(),
             draws,
         }
+    }
+
+    /// Whether it expects anything of the pods' caches.
+    pub(super) fn predicts(&self) -> bool {
+        self.predicts
     }
 
     /// A new pod, whose number is the next one.

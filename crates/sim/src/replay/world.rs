@@ -3,19 +3,20 @@
 mod agenda;
 mod engines;
 mod flight;
+mod prompt;
 
 use super::collect::{Answered, Collect, Rest};
 use super::fleet::{Setup, What};
 use super::oracle;
 use super::outcome::Outcome;
 use super::router::{Router, models};
-use super::workload::{Content, Request, Segment, Workload, completion};
+use super::workload::{Request, Workload};
 use crate::model::{Event, FinishReason, InvalidParams, Rejected, RequestId, Submission};
 use crate::rng::Rng;
-use crate::tokens;
 use agenda::{Agenda, Next};
 use engines::Slot;
 use flight::{Attempt, Flight};
+pub(super) use prompt::Prompt;
 use routing::request::{ModelRequest, extract};
 use routing::schedule::SchedulerConfig;
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub enum Choice<'c> {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SetupError {
     /// No engine works with these parameters.
-    #[error("the engine: {0}")]
+    #[error("the engine's parameters")]
     Engine(#[from] InvalidParams),
     /// There must be at least one.
     #[error("there must be at least one {0}")]
@@ -41,10 +42,33 @@ pub enum SetupError {
     /// Nothing can happen to a pod that there will not be.
     #[error("something happens to pod {0}, but there is no such pod")]
     NoSuchPod(usize),
-    /// A time that is no positive number.
-    #[error("the scrape interval must be a positive number of seconds")]
+    /// Engines would be read too often, or never.
+    #[error("the scrape interval must be at least {MIN_SCRAPE_INTERVAL} seconds")]
     ScrapeInterval,
+    /// The requests' times are not what they should be.
+    #[error(
+        "its requests span {0:.0} days, more than {MAX_DAYS}: a trace has its timestamp in milliseconds, a log has at in seconds"
+    )]
+    Span(f64),
+    /// A search would measure what it found on next to nothing.
+    #[error(
+        "only {held_out} of {requests} requests are held out: that is too few to measure on, {least} are needed"
+    )]
+    HeldOut {
+        /// Requests held out.
+        held_out: usize,
+        /// All requests.
+        requests: usize,
+        /// How many it takes.
+        least: usize,
+    },
 }
+
+/// Least time between two readings of the engines' metrics, seconds: a hundredth of the usual one.
+const MIN_SCRAPE_INTERVAL: f64 = 0.01;
+/// Longest time of a workload. Each second of it costs a reading of all engines' metrics.
+const MAX_DAYS: f64 = 31.0;
+const SECONDS_A_DAY: f64 = 86_400.0;
 
 /// Plays a workload to its end. `progress` is told how many requests have ended, now and then.
 ///
@@ -57,7 +81,21 @@ pub fn replay(
     choice: Choice<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Outcome, SetupError> {
+    replay_from(0, name, workload, setup, choice, progress)
+}
+
+/// As [`replay`], but the first `warm_up` requests only leave their traces in caches and indexes: the figures are of those
+/// after them. What engines and indexes count includes all.
+pub(super) fn replay_from(
+    warm_up: usize,
+    name: &str,
+    workload: &Workload,
+    setup: &Setup,
+    choice: Choice<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Outcome, SetupError> {
     let mut world = World::new(workload, setup, choice)?;
+    world.warm_up = warm_up;
     let mut shown = 0;
     while let Some((at, what)) = world.agenda.next() {
         world.now = at;
@@ -92,6 +130,8 @@ struct World<'w> {
     agenda: Agenda,
     now: f64,
     collect: Collect,
+    /// So many of the first requests are not counted.
+    warm_up: usize,
     last_answer: f64,
     events: Vec<Event>,
     /// The body of the request at hand.
@@ -104,7 +144,7 @@ impl<'w> World<'w> {
         setup: &'w Setup,
         choice: Choice<'_>,
     ) -> Result<Self, SetupError> {
-        check(setup)?;
+        check(workload, setup)?;
         let routers = match choice {
             Choice::Oracle => Vec::new(),
             Choice::Plugins(config) => {
@@ -124,6 +164,7 @@ impl<'w> World<'w> {
             agenda: Agenda::default(),
             now: 0.0,
             collect: Collect::default(),
+            warm_up: 0,
             last_answer: 0.0,
             events: Vec::new(),
             body: Vec::new(),
@@ -167,7 +208,11 @@ impl<'w> World<'w> {
                 self.routers.iter_mut().for_each(|router| router.leave(pod));
             }
             Next::Happening(What::Restart { pod, away }) => self.crash(pod, away),
-            Next::Back(engine) => self.engines[engine].up = true,
+            Next::Back { engine, life } => {
+                let slot = &mut self.engines[engine];
+                // Unless it has crashed again while it was away.
+                slot.up |= slot.life == life;
+            }
         }
     }
 
@@ -186,20 +231,21 @@ impl<'w> World<'w> {
     fn arrive(&mut self, number: usize) {
         let request = &self.workload.requests[number];
         let mut made = std::mem::take(&mut self.body);
-        let body: &[u8] = match &request.content {
-            Content::Body(body) => body,
-            Content::Made { model, segments } => {
-                completion(model, segments, &mut made);
-                &made
-            }
-        };
+        let body = prompt::body(request, &mut made);
         let flight = extract(&request.path, None, body)
             .ok()
             .and_then(|read| self.decide(number, request, &read));
         self.body = made;
         match flight {
-            Some((flight, prompt)) => self.ask(number, flight, prompt),
-            None => self.collect.failed(),
+            Some((flight, prompt)) => self.ask(number, flight, Some(prompt)),
+            None => self.fails(number),
+        }
+    }
+
+    fn fails(&mut self, number: usize) {
+        match number < self.warm_up {
+            true => self.collect.uncounted(),
+            false => self.collect.failed(),
         }
     }
 
@@ -209,9 +255,8 @@ impl<'w> World<'w> {
         number: usize,
         request: &Request,
         read: &ModelRequest<'_>,
-    ) -> Option<(Flight, Vec<u32>)> {
-        let (prompt, bytes) = prompt(request, read);
-        let tokens = prompt.len();
+    ) -> Option<(Flight, Prompt)> {
+        let prompt = Prompt::new(self.workload, request, read);
         if self.routers.is_empty() {
             let engines = self.engines.iter().enumerate();
             let candidates = engines.filter(|(_, slot)| slot.member && slot.up);
@@ -224,6 +269,7 @@ impl<'w> World<'w> {
         }
         let replica = number % self.routers.len();
         let decision = self.routers[replica].decide(read, &request.path)?;
+        let (tokens, bytes) = (prompt.tokens.len(), prompt.bytes);
         let attempts = decision.plan.attempts.iter().map(|pod| Attempt {
             engine: pod.id.0 as usize,
             // Of a prompt of so many bytes, that many in the cache are that share of its tokens.
@@ -234,24 +280,29 @@ impl<'w> World<'w> {
     }
 
     /// Asks the pods of a plan in turn, from the one that is next.
-    fn ask(&mut self, number: usize, mut flight: Flight, mut prompt: Vec<u32>) {
+    fn ask(&mut self, number: usize, mut flight: Flight, mut prompt: Option<Prompt>) {
         let request = &self.workload.requests[number];
         while let Some(attempt) = flight.turn() {
             let slot = &mut self.engines[attempt.engine];
             if !slot.up {
                 continue;
             }
-            if prompt.is_empty() {
-                prompt = prompt_again(request);
+            let prompt = prompt
+                .take()
+                .unwrap_or_else(|| Prompt::again(self.workload, request));
+            let tokens = prompt.tokens.len() + request.answer.tokens as usize;
+            if tokens > self.setup.engine.max_model_len {
+                // The engine refuses it. Its answer is not even made, however long it should be.
+                break;
             }
             let mut answer = Vec::new();
             request.answer.tokens(&mut answer);
             let submission = Submission {
                 id: RequestId(number as u64),
-                prompt: std::mem::take(&mut prompt),
+                prompt: prompt.tokens,
                 answer,
                 finish: FinishReason::Stop,
-                salt: 0,
+                salt: prompt.salt,
                 transferred: false,
             };
             match slot.engine.submit(submission, self.now) {
@@ -267,7 +318,7 @@ impl<'w> World<'w> {
                 Err(Rejected::TooLong { .. } | Rejected::Empty) => break,
             }
         }
-        self.collect.failed();
+        self.fails(number);
     }
 
     fn start_step(&mut self, engine: usize) {
@@ -315,6 +366,10 @@ impl<'w> World<'w> {
             let recorded = router.scheduler.served(memo, pod);
             self.collect.evicted(recorded.evicted);
         }
+        if number < self.warm_up {
+            self.collect.uncounted();
+            return;
+        }
         self.collect.answered(Answered {
             at: arrived,
             ttft: flight.first_token.unwrap_or_default(),
@@ -331,7 +386,9 @@ impl<'w> World<'w> {
     /// An engine dies: what the client has seen a token of is lost, the rest goes to the next pods of its plan.
     fn crash(&mut self, engine: usize, away: f64) {
         self.engines[engine].crash();
-        self.agenda.plan(self.now + away, Next::Back(engine));
+        let life = self.engines[engine].life;
+        self.agenda
+            .plan(self.now + away, Next::Back { engine, life });
         let on = |(number, flight): (&usize, &Flight)| {
             (flight.engine() == Some(engine)).then_some(*number)
         };
@@ -342,8 +399,8 @@ impl<'w> World<'w> {
             };
             flight.hold(None);
             match flight.first_token {
-                Some(_) => self.collect.failed(),
-                None => self.ask(number, flight, Vec::new()),
+                Some(_) => self.fails(number),
+                None => self.ask(number, flight, None),
             }
         }
     }
@@ -368,21 +425,19 @@ impl<'w> World<'w> {
                 }
             }
         }
-        let loads = self.engines.iter().map(Slot::requests).collect();
+        let loads = self.engines.iter().map(Slot::requests);
         self.collect.loads(self.now, loads);
     }
 
     fn finish(mut self, name: &str) -> Outcome {
-        for _ in &self.flights {
-            self.collect.failed();
+        for number in std::mem::take(&mut self.flights).into_keys() {
+            self.fails(number);
         }
-        let entries: usize = self
-            .routers
-            .iter()
-            .map(|r| r.scheduler.prefix_entries())
-            .sum();
+        let entries = self.routers.iter().map(|r| r.scheduler.prefix_entries());
+        let predicts = self.routers.iter().any(Router::predicts);
         let mut rest = Rest {
-            entries: entries as u64,
+            entries: predicts.then(|| entries.sum::<usize>() as u64),
+            predicts: predicts || self.routers.is_empty(),
             pods: self.engines.len(),
             end: self.last_answer,
             ..Rest::default()
@@ -392,15 +447,19 @@ impl<'w> World<'w> {
     }
 }
 
-fn check(setup: &Setup) -> Result<(), SetupError> {
+fn check(workload: &Workload, setup: &Setup) -> Result<(), SetupError> {
     if setup.pods == 0 {
         return Err(SetupError::None("pod"));
     }
     if setup.replicas == 0 {
         return Err(SetupError::None("router"));
     }
-    if !(setup.scrape_interval.is_finite() && setup.scrape_interval > 0.0) {
+    if !(setup.scrape_interval.is_finite() && setup.scrape_interval >= MIN_SCRAPE_INTERVAL) {
         return Err(SetupError::ScrapeInterval);
+    }
+    let days = workload.seconds() / SECONDS_A_DAY;
+    if days > MAX_DAYS {
+        return Err(SetupError::Span(days));
     }
     for happening in &setup.happenings {
         let joined =
@@ -414,38 +473,4 @@ fn check(setup: &Setup) -> Result<(), SetupError> {
         }
     }
     Ok(())
-}
-
-/// A prompt's tokens, and its length in bytes as the router renders it.
-fn prompt(request: &Request, read: &ModelRequest<'_>) -> (Vec<u32>, usize) {
-    match &request.content {
-        Content::Made { segments, .. } => {
-            let bytes = segments.iter().map(|segment| segment.bytes()).sum();
-            (made_tokens(segments), bytes)
-        }
-        Content::Body(_) => {
-            let text = read.prompt.text();
-            (tokens::encode(&text), text.len())
-        }
-    }
-}
-
-/// The tokens alone, for a request that is asked again.
-fn prompt_again(request: &Request) -> Vec<u32> {
-    match &request.content {
-        Content::Made { segments, .. } => made_tokens(segments),
-        Content::Body(body) => {
-            let read = extract(&request.path, None, body);
-            read.map(|read| prompt(request, &read).0)
-                .unwrap_or_default()
-        }
-    }
-}
-
-fn made_tokens(segments: &[Segment]) -> Vec<u32> {
-    let mut tokens = Vec::new();
-    segments
-        .iter()
-        .for_each(|segment| segment.tokens(&mut tokens));
-    tokens
 }

@@ -23,7 +23,12 @@ pub fn page(about: &str, outcomes: &[Outcome]) -> String {
     html.push_str(&table(outcomes));
     html.push_str("<h2>Time to first token</h2><p>Percentiles; lower is better. The scale is logarithmic.</p>\n");
     html.push_str(&legend(outcomes));
-    html.push_str(&ttft(outcomes));
+    // Letters of a wide plot could not be read where there is little room.
+    for (class, width, height) in [("broad", 1_080.0, 300.0), ("slim", 520.0, 280.0)] {
+        let plot = ttft(outcomes, width, height);
+        // Writing to a string does not fail.
+        let _ = write!(html, "<div class=\"{class}\">{plot}</div>");
+    }
     html.push_str("<div class=\"two\"><div><h2>Cached prompt tokens over time</h2><p>Share found in the engines' caches, by time of arrival.</p>\n");
     html.push_str(&hits(outcomes));
     html.push_str("</div><div><h2>Predicted against actual</h2><p>What the router expected in the cache of the pod that it chose, and what was there. On the line both are the same; the area is the number of requests.</p>\n");
@@ -35,8 +40,9 @@ pub fn page(about: &str, outcomes: &[Outcome]) -> String {
 }
 
 fn table(outcomes: &[Outcome]) -> String {
-    let mut html =
-        String::from("<div class=\"wide\"><table><thead><tr><th scope=\"col\">configuration</th>");
+    let mut html = String::from(
+        "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Figures\"><table><thead><tr><th scope=\"col\">configuration</th>",
+    );
     // Writing to a string does not fail.
     for column in Column::REPLAY {
         let _ = write!(html, "<th scope=\"col\">{}</th>", column.heading());
@@ -65,7 +71,7 @@ fn legend(outcomes: &[Outcome]) -> String {
     format!("<div>{keys}</div>\n")
 }
 
-fn ttft(outcomes: &[Outcome]) -> String {
+fn ttft(outcomes: &[Outcome], width: f64, height: f64) -> String {
     /// What is below is shown as this, seconds.
     const FLOOR: f64 = 0.001;
     let log = |seconds: &f64| seconds.max(FLOOR).log10();
@@ -76,7 +82,7 @@ fn ttft(outcomes: &[Outcome]) -> String {
     if low > high {
         return String::new();
     }
-    let mut chart = Chart::new("Time to first token by percentile", 1_080.0, 300.0)
+    let mut chart = Chart::new("Time to first token by percentile", width, height)
         .x(Axis::new(0.0, 100.0, "percentile", |p| format!("p{p:.0}")))
         .y(
             Axis::new(low.floor(), high.ceil().max(low.floor() + 1.0), "", |at| {

@@ -1,11 +1,10 @@
 //! Many replays at a time.
 
-use super::Tuning;
 use super::settings::Settings;
+use super::{DRAWS, Run, Tuning};
 use crate::replay::fleet::Setup;
 use crate::replay::workload::Workload;
-use crate::replay::world::{Choice, SetupError, replay};
-use crate::report::Summary;
+use crate::replay::world::{Choice, SetupError, replay_from};
 use parking_lot::Mutex;
 use routing::schedule::SchedulerConfig;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,9 +16,6 @@ pub(super) struct Jobs<'t> {
     progress: &'t (dyn Fn(&str) + Sync),
     replays: usize,
 }
-
-/// Figures, and the objective.
-pub(super) type Run = (Summary, f64);
 
 impl<'t> Jobs<'t> {
     pub(super) fn new(
@@ -46,58 +42,79 @@ impl<'t> Jobs<'t> {
         field: &[Settings],
         what: &str,
     ) -> Result<Vec<(usize, f64)>, SetupError> {
-        let runs = self.measure(workload, field, 1, what)?;
-        let mut ranked: Vec<_> = runs.iter().map(|run| run.1).enumerate().collect();
+        let costs = self.costs(workload, field, what)?;
+        let mut ranked: Vec<_> = costs.into_iter().enumerate().collect();
         ranked.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         Ok(ranked)
     }
 
-    /// Plays a workload with each of these settings, `draws` times with different draws; the figures are of the first
-    /// time, the cost is the mean of all.
-    pub(super) fn measure(
+    /// The costs of a workload with each of these settings, always with the same draws.
+    pub(super) fn costs(
         &mut self,
         workload: &Workload,
         field: &[Settings],
-        draws: u64,
+        what: &str,
+    ) -> Result<Vec<f64>, SetupError> {
+        let jobs: Vec<_> = field.iter().map(|settings| (settings, 0)).collect();
+        let runs = self.play_all(0, workload, &jobs, what)?;
+        Ok(runs.into_iter().map(|run| run.cost).collect())
+    }
+
+    /// Plays a workload with each of these settings, several times with draws that the search has not had, and measures what
+    /// follows its first `warm_up` requests.
+    pub(super) fn measure_after(
+        &mut self,
+        warm_up: usize,
+        workload: &Workload,
+        field: &[Settings],
+        what: &str,
+    ) -> Result<Vec<Vec<Run>>, SetupError> {
+        let draws = |settings| (1..=DRAWS).map(move |draw| (settings, draw));
+        let jobs: Vec<_> = field.iter().flat_map(draws).collect();
+        let runs = self.play_all(warm_up, workload, &jobs, what)?;
+        Ok(runs.chunks(DRAWS as usize).map(<[Run]>::to_vec).collect())
+    }
+
+    fn play_all(
+        &mut self,
+        warm_up: usize,
+        workload: &Workload,
+        jobs: &[(&Settings, u64)],
         what: &str,
     ) -> Result<Vec<Run>, SetupError> {
-        let jobs: Vec<(usize, u64)> = (0..field.len())
-            .flat_map(|index| (0..draws).map(move |draw| (index, draw)))
-            .collect();
         self.replays += jobs.len();
         let results: Mutex<Vec<Option<Result<Run, SetupError>>>> =
             Mutex::new(vec![None; jobs.len()]);
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            loop {
+                let index = next.fetch_add(1, Relaxed);
+                let Some(&(settings, draw)) = jobs.get(index) else {
+                    return;
+                };
+                let run = self.play(warm_up, workload, settings, draw);
+                if let Some(place) = results.lock().get_mut(index) {
+                    *place = Some(run);
+                }
+                let done = done.fetch_add(1, Relaxed) + 1;
+                (self.progress)(&format!("{what}: {done}/{}", jobs.len()));
+            }
+        };
         std::thread::scope(|scope| {
             for _ in 0..self.tuning.threads.clamp(1, jobs.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(&(index, draw)) = jobs.get(next.fetch_add(1, Relaxed)) {
-                        let run = self.play(workload, &field[index], draw);
-                        if let Some(place) = results
-                            .lock()
-                            .get_mut(index * draws as usize + draw as usize)
-                        {
-                            *place = Some(run);
-                        }
-                        let done = done.fetch_add(1, Relaxed) + 1;
-                        (self.progress)(&format!("{what}: {done}/{}", jobs.len()));
-                    }
-                });
+                scope.spawn(work);
             }
         });
-        let runs: Result<Vec<Run>, SetupError> =
-            results.into_inner().into_iter().flatten().collect();
-        let runs = runs?;
-        let mean = |group: &[Run]| {
-            let sum: f64 = group.iter().map(|run| run.1).sum();
-            group
-                .first()
-                .map(|first| (first.0.clone(), sum / group.len() as f64))
-        };
-        Ok(runs.chunks(draws as usize).filter_map(mean).collect())
+        results.into_inner().into_iter().flatten().collect()
     }
 
-    fn play(&self, workload: &Workload, settings: &Settings, draw: u64) -> Result<Run, SetupError> {
+    fn play(
+        &self,
+        warm_up: usize,
+        workload: &Workload,
+        settings: &Settings,
+        draw: u64,
+    ) -> Result<Run, SetupError> {
         // Settings of the search are valid, see their tests.
         let config = settings
             .config()
@@ -106,8 +123,10 @@ impl<'t> Jobs<'t> {
             seed: self.setup.seed.wrapping_add(draw),
             ..self.setup.clone()
         };
-        let outcome = replay("", workload, &setup, Choice::Plugins(&config), &mut |_| {})?;
+        let choice = Choice::Plugins(&config);
+        let outcome = replay_from(warm_up, "", workload, &setup, choice, &mut |_| {})?;
         let cost = self.tuning.objective.cost(&outcome.summary);
-        Ok((outcome.summary, cost))
+        let summary = outcome.summary;
+        Ok(Run { summary, cost })
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::rng::Rng;
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a token of made text.
 pub(super) const TOKEN_BYTES: usize = 4;
@@ -82,6 +83,26 @@ impl Segment {
     }
 }
 
+/// The ids of a prompt's tokens where each has `length` bytes (at least 1) on average: token `n` ends at byte `(n + 1) × length`, rounded
+/// down, so that prompts which share bytes share tokens, whatever the length. At least one, as every engine is given something.
+pub(in crate::replay) fn cut(prompt: &[u8], length: f64) -> Vec<u32> {
+    let mut tokens = Vec::with_capacity((prompt.len() as f64 / length) as usize + 1);
+    let mut start = 0;
+    while let Some(rest) = prompt.get(start..)
+        && !rest.is_empty()
+    {
+        let end = ((tokens.len() + 1) as f64 * length) as usize;
+        let piece = rest.get(..end - start).unwrap_or(rest);
+        // The lower half of a good hash is one.
+        tokens.push(xxh3_64(piece) as u32);
+        start = end;
+    }
+    if tokens.is_empty() {
+        tokens.push(FIRST_ID);
+    }
+    tokens
+}
+
 /// Writes a completion's body for a prompt of made text, which needs no escapes.
 pub(in crate::replay) fn completion(model: &str, segments: &[Segment], out: &mut Vec<u8>) {
     out.clear();
@@ -134,6 +155,21 @@ mod tests {
             },
             "another seed is another text"
         );
+    }
+
+    #[test]
+    fn tokens_of_any_length_are_shared_as_their_bytes_are() {
+        let text: Vec<u8> = (0..=255).collect();
+        for (length, count) in [(1.0, 256), (3.7, 70), (4.0, 64), (300.0, 1)] {
+            let whole = cut(&text, length);
+            assert_eq!(whole.len(), count, "{length}");
+            let distinct: std::collections::HashSet<_> = whole.iter().collect();
+            assert_eq!(distinct.len(), count, "{length}");
+            let part = cut(&text[..100], length);
+            let same = part.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+            assert!(same + 1 >= part.len(), "all but the last: {length}");
+        }
+        assert_eq!(cut(b"", 4.0).len(), 1);
     }
 
     #[test]

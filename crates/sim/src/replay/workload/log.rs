@@ -1,12 +1,15 @@
 //! The router's own log of requests, written with `--record-requests`: whole bodies, or only lengths and keyed hashes.
 
 use super::content::TOKEN_BYTES;
-use super::{Content, Request, Segment, TraceError, json_lines};
+use super::lines::Lines;
+use super::{Content, MAX_PROMPT_TOKENS, Request, Segment, TraceError};
 use crate::rng::Rng;
 use bytes::Bytes;
+use routing::request::extract;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::BufRead;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Tokens of an answer where neither the log nor the request tells how many.
@@ -19,6 +22,8 @@ struct Line {
     /// Unix seconds.
     at: f64,
     path: String,
+    /// As the engine reported them.
+    prompt_tokens: Option<u64>,
     output_tokens: Option<u32>,
     body: Option<Box<RawValue>>,
     redacted: Option<Redacted>,
@@ -42,26 +47,58 @@ struct Limits {
     max_output_tokens: Option<u32>,
 }
 
-/// Reads a log.
+/// Prompts whose length is known in both units.
+#[derive(Default)]
+struct Lengths {
+    bytes: u64,
+    tokens: u64,
+}
+
+impl Lengths {
+    fn add(&mut self, bytes: usize, tokens: u64) {
+        // An empty prompt has no bytes, and its tokens are those of the model's template.
+        if bytes > 0 && tokens > 0 {
+            self.bytes += bytes as u64;
+            self.tokens = self.tokens.saturating_add(tokens);
+        }
+    }
+
+    /// Bytes of a token on average, within what tokenizers do to text: what is beyond counts something else, such as images.
+    fn ratio(&self) -> Option<f64> {
+        (self.tokens > 0).then(|| (self.bytes as f64 / self.tokens as f64).clamp(1.0, 16.0))
+    }
+}
+
+/// Reads a log. Returns its requests, and how many bytes a token has where the engines told.
 ///
 /// # Errors
 /// Names the first line that is no request.
-pub fn read_log(from: impl BufRead) -> Result<Vec<Request>, TraceError> {
+pub(super) fn read(
+    lines: &mut Lines<impl BufRead>,
+) -> Result<(Vec<Request>, Option<f64>), TraceError> {
     let answers = Rng::new(ANSWERS);
     let mut requests: Vec<Request> = Vec::new();
-    json_lines(from, |line: Line| {
+    let mut lengths = Lengths::default();
+    lines.read(|line: Line| {
         if !line.at.is_finite() {
             return Err("at must be a time in seconds".into());
         }
-        let (content, path, limit) = match (line.body, line.redacted) {
+        let (content, path, limit, bytes) = match (line.body, line.redacted) {
             (Some(body), _) => {
                 let limit = asked(body.get());
                 let body = Bytes::from(body.get().to_owned());
-                (Content::Body(body), Arc::from(line.path), limit)
+                let bytes = prompt_bytes(&line.path, &body);
+                (Content::Body(body), Arc::from(line.path), limit, bytes)
             }
-            (None, Some(redacted)) => (made(&redacted)?, "/v1/completions".into(), None),
+            (None, Some(redacted)) => {
+                let content = made(&redacted)?;
+                (content, "/v1/completions".into(), None, redacted.bytes)
+            }
             (None, None) => return Err("a request has a body, or is redacted".into()),
         };
+        if let Some(tokens) = line.prompt_tokens {
+            lengths.add(bytes, tokens);
+        }
         let tokens = line.output_tokens.or(limit).unwrap_or(USUAL_ANSWER);
         requests.push(Request {
             at: line.at,
@@ -74,7 +111,19 @@ pub fn read_log(from: impl BufRead) -> Result<Vec<Request>, TraceError> {
         });
         Ok(())
     })?;
-    Ok(requests)
+    Ok((requests, lengths.ratio()))
+}
+
+/// Length of a prompt as the router renders it; 0 of a body that it refuses.
+fn prompt_bytes(path: &str, body: &[u8]) -> usize {
+    let mut bytes = 0;
+    if let Ok(request) = extract(path, None, body) {
+        request.prompt.walk(|piece| {
+            bytes += piece.len();
+            ControlFlow::Continue(())
+        });
+    }
+    bytes
 }
 
 /// The most tokens that a body asks for, if it does.
@@ -87,6 +136,13 @@ fn asked(body: &str) -> Option<u32> {
 /// A prompt that shares with others what the hashes say. Lengths are rounded up to whole tokens of made text.
 fn made(redacted: &Redacted) -> Result<Content, String> {
     let size = redacted.block_bytes;
+    if redacted.bytes > MAX_PROMPT_TOKENS * TOKEN_BYTES {
+        return Err(format!(
+            "{} bytes are more than a prompt may have ({})",
+            redacted.bytes,
+            MAX_PROMPT_TOKENS * TOKEN_BYTES
+        ));
+    }
     if size == 0 || redacted.blocks.len() != redacted.bytes.div_ceil(size) {
         return Err(format!(
             "{} blocks of {size} bytes cannot be {} bytes",
@@ -115,6 +171,32 @@ fn made(redacted: &Redacted) -> Result<Content, String> {
 mod tests {
     use super::*;
 
+    fn read_log(from: &[u8]) -> Result<(Vec<Request>, Option<f64>), TraceError> {
+        read(&mut Lines::new(from))
+    }
+
+    #[test]
+    fn a_token_is_as_long_as_the_engines_said() {
+        let line = |prompt: &str, tokens: &str| {
+            format!(
+                "{{\"at\":1,\"path\":\"/v1/completions\",\"prompt_tokens\":{tokens},\"body\":{{\"model\":\"m\",\"prompt\":\"{prompt}\"}}}}\n"
+            )
+        };
+        let log = line(&"x".repeat(90), "30") + &line("", "7") + &line("unknown", "null");
+        let (_, bytes) = read_log(log.as_bytes()).unwrap();
+        assert_eq!(bytes, Some(3.0));
+        let (_, bytes) = read_log(line("unknown", "null").as_bytes()).unwrap();
+        assert_eq!(bytes, None);
+        let (_, bytes) = read_log(line("an image", "4000").as_bytes()).unwrap();
+        assert_eq!(bytes, Some(1.0), "no token is shorter");
+        let (_, bytes) = read_log(line(&"x".repeat(900), "3").as_bytes()).unwrap();
+        assert_eq!(bytes, Some(16.0), "nor longer");
+        let redacted = "{\"at\":1,\"path\":\"/v1/completions\",\"prompt_tokens\":20,\
+             \"redacted\":{\"model\":\"m\",\"bytes\":100,\"block_bytes\":64,\"blocks\":[\"1\",\"2\"]}}";
+        let (_, bytes) = read_log(redacted.as_bytes()).unwrap();
+        assert_eq!(bytes, Some(5.0));
+    }
+
     #[test]
     fn a_body_is_kept_as_it_was_and_its_limit_is_the_answer_where_usage_is_unknown() {
         let body =
@@ -124,7 +206,7 @@ mod tests {
              {{\"at\":11,\"path\":\"/v1/chat/completions\",\"output_tokens\":3,\"body\":{body}}}\n\
              {{\"at\":12,\"path\":\"/v1/chat/completions\",\"body\":{{\"model\":\"m\"}}}}\n"
         );
-        let requests = read_log(log.as_bytes()).unwrap();
+        let (requests, _) = read_log(log.as_bytes()).unwrap();
         assert_eq!(
             requests[0].content,
             Content::Body(Bytes::from(body.to_owned()))
@@ -143,7 +225,7 @@ mod tests {
         };
         let log = line("[\"0000000000000001\",\"0000000000000002\"]", 100)
             + &line("[\"0000000000000001\",\"0000000000000003\"]", 128);
-        let requests = read_log(log.as_bytes()).unwrap();
+        let (requests, _) = read_log(log.as_bytes()).unwrap();
         let Content::Made { segments, .. } = &requests[0].content else {
             panic!("redacted");
         };
@@ -162,7 +244,7 @@ mod tests {
             wrong.to_string(),
             "line 1: 1 blocks of 64 bytes cannot be 100 bytes"
         );
-        let wrong = read_log(&b"{\"at\":1,\"path\":\"/v1/completions\"}"[..]).unwrap_err();
+        let wrong = read_log(b"{\"at\":1,\"path\":\"/v1/completions\"}").unwrap_err();
         assert_eq!(
             wrong.to_string(),
             "line 1: a request has a body, or is redacted"

@@ -2,16 +2,15 @@
 
 mod content;
 mod generate;
+mod lines;
 mod log;
 mod mooncake;
 
-pub(super) use content::completion;
 pub use content::{Content, Segment};
+pub(super) use content::{completion, cut};
 pub use generate::{Generator, generate};
-pub use log::read_log;
-pub use mooncake::read_mooncake;
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::sync::Arc;
 
 /// One request to come.
@@ -34,13 +33,21 @@ pub struct Workload {
     pub name: String,
     /// In order of [`Request::at`].
     pub requests: Vec<Request>,
+    /// Mean length of a token, in bytes of the rendered prompt, where the trace tells both lengths; 1 to 16. Prompts are then
+    /// cut into tokens of this length. Elsewhere the stand-in tokenizer of [`crate::tokens`] cuts them.
+    pub token_bytes: Option<f64>,
+    /// Lines that end in the middle, from 1: whoever wrote the file was stopped, or still writes. They are left out.
+    pub cut_lines: Vec<usize>,
 }
+
+/// Most tokens of a prompt: more than any engine's context, and little enough to be held in memory.
+const MAX_PROMPT_TOKENS: usize = 1 << 24;
 
 /// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file.
-    #[error("cannot read line {line}: {source}")]
+    #[error("cannot read line {line}")]
     Read {
         /// From 1.
         line: usize,
@@ -55,6 +62,11 @@ pub enum TraceError {
         /// What is wrong.
         why: String,
     },
+    /// It is an archive.
+    #[error(
+        "it is compressed: unpack it first, for example gzip -dc FILE | kthena-router replay --trace -"
+    )]
+    Compressed,
     /// There is nothing in it.
     #[error("there is no request in it")]
     Empty,
@@ -95,23 +107,26 @@ impl Workload {
         Ok(Self {
             name: name.into(),
             requests,
+            ..Self::default()
         })
     }
 
-    /// Reads a trace of either format: a Mooncake trace, or a request log of the router. The first line tells which.
+    /// Reads a trace of either format: a Mooncake trace, or a request log of the router. The first line that is not blank
+    /// tells which. A line that ends in the middle is left out, see [`Self::cut_lines`].
     ///
     /// # Errors
     /// Names the first line that is neither.
-    pub fn read(name: &str, mut from: impl BufRead) -> Result<Self, TraceError> {
-        let mut first = String::new();
-        from.read_line(&mut first)
-            .map_err(|source| TraceError::Read { line: 1, source })?;
-        let whole = std::io::Cursor::new(first.clone()).chain(from);
-        let requests = match first.contains("\"hash_ids\"") {
-            true => read_mooncake(whole)?,
-            false => read_log(whole)?,
+    pub fn read(name: &str, from: impl BufRead) -> Result<Self, TraceError> {
+        let mut lines = lines::Lines::new(from);
+        let (requests, token_bytes) = match lines.starts_with_member("hash_ids")? {
+            true => (mooncake::read(&mut lines)?, None),
+            false => log::read(&mut lines)?,
         };
-        Self::new(name, requests)
+        Ok(Self {
+            token_bytes,
+            cut_lines: lines.cut(),
+            ..Self::new(name, requests)?
+        })
     }
 
     /// Changes times and length.
@@ -132,22 +147,15 @@ impl Workload {
         }
     }
 
-    /// The requests up to `share` (0..=1) of the workload's time, and the rest, which starts at time 0 again.
+    /// Only the first `count` requests.
     #[must_use]
-    pub fn split(&self, share: f64) -> (Self, Self) {
-        let end = self.requests.last().map_or(0.0, |last| last.at) * share;
-        let cut = self.requests.partition_point(|request| request.at <= end);
-        let (head, tail) = self.requests.split_at(cut);
-        let part = |requests: &[Request], what: &str| {
-            let start = requests.first().map_or(0.0, |first| first.at);
-            let mut requests = requests.to_vec();
-            requests.iter_mut().for_each(|request| request.at -= start);
-            Self {
-                name: format!("{} ({what})", self.name),
-                requests,
-            }
-        };
-        (part(head, "training part"), part(tail, "held-out part"))
+    pub fn head(&self, count: usize) -> Self {
+        Self {
+            name: self.name.clone(),
+            requests: self.requests.iter().take(count).cloned().collect(),
+            token_bytes: self.token_bytes,
+            cut_lines: Vec::new(),
+        }
     }
 
     /// Seconds from the first request to the last.
@@ -159,23 +167,3 @@ impl Workload {
 
 /// Keeps the draws of arrival times apart from all others.
 const POISSON: u64 = 0x0A22_17A1;
-
-/// Reads JSON lines; blank ones are passed over.
-fn json_lines<T: serde::de::DeserializeOwned>(
-    from: impl BufRead,
-    mut each: impl FnMut(T) -> Result<(), String>,
-) -> Result<(), TraceError> {
-    for (index, text) in from.lines().enumerate() {
-        let line = index + 1;
-        let text = text.map_err(|source| TraceError::Read { line, source })?;
-        if text.trim().is_empty() {
-            continue;
-        }
-        let value = serde_json::from_str(&text).map_err(|error| TraceError::Line {
-            line,
-            why: error.to_string(),
-        })?;
-        each(value).map_err(|why| TraceError::Line { line, why })?;
-    }
-    Ok(())
-}

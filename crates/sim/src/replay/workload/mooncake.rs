@@ -4,7 +4,8 @@
 //! lengths are tokens, and each id stands for 512 tokens; equal ids are equal text. The last id of a request stands for
 //! what is left of its length.
 
-use super::{Content, Request, Segment, TraceError, json_lines};
+use super::lines::Lines;
+use super::{Content, MAX_PROMPT_TOKENS, Request, Segment, TraceError};
 use crate::rng::Rng;
 use serde::Deserialize;
 use std::io::BufRead;
@@ -31,16 +32,22 @@ struct Line {
 ///
 /// # Errors
 /// Names the first line that is no request.
-pub fn read_mooncake(from: impl BufRead) -> Result<Vec<Request>, TraceError> {
+pub(super) fn read(lines: &mut Lines<impl BufRead>) -> Result<Vec<Request>, TraceError> {
     let (model, path): (Arc<str>, Arc<str>) = (MODEL.into(), "/v1/completions".into());
     let (blocks, answers) = (Rng::new(BLOCKS), Rng::new(ANSWERS));
     let mut requests = Vec::new();
-    json_lines(from, |line: Line| {
+    lines.read(|line: Line| {
         if !line.timestamp.is_finite() {
             return Err("timestamp must be a number of milliseconds".into());
         }
         if line.input_length == 0 || line.hash_ids.is_empty() {
             return Err("a request has at least one token and one hash id".into());
+        }
+        if line.input_length as usize > MAX_PROMPT_TOKENS {
+            return Err(format!(
+                "{} tokens are more than a prompt may have ({MAX_PROMPT_TOKENS})",
+                line.input_length
+            ));
         }
         let mut left = line.input_length;
         let mut segments = Vec::with_capacity(line.hash_ids.len());
@@ -83,7 +90,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Request>, TraceError> {
-        read_mooncake(text.as_bytes())
+        super::read(&mut Lines::new(text.as_bytes()))
     }
 
     #[test]

@@ -56,8 +56,8 @@ pub(super) enum Next {
     Scrape,
     /// Something is done to a pod.
     Happening(What),
-    /// A crashed engine is there again.
-    Back(usize),
+    /// An engine that crashed into this life is there again.
+    Back { engine: usize, life: u32 },
 }
 
 impl Ord for Due {
