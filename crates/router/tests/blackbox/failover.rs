@@ -2,7 +2,7 @@
 
 use crate::{CHAT, calm, completion, setup};
 use e2e::{End, Gate, Pod, Script, event, until};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pods that an inference request reached, in order.
 fn visited(pods: &[Pod]) -> Vec<usize> {
@@ -282,7 +282,11 @@ async fn a_kept_connection_that_breaks_after_a_second_is_a_failure_of_the_pod() 
     client.request("POST", CHAT, &[], completion("y")).await;
     pod.request(2).await;
     // The engine works, and breaks down.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let begun = Instant::now();
+    until("it has worked for more than a second", async || {
+        (begun.elapsed() > Duration::from_millis(1100)).then_some(())
+    })
+    .await;
     gate.open();
     assert_eq!(client.answer().await.status, 503);
     assert_eq!(pod.seen().len(), 2, "the work is not done twice");

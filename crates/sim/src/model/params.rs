@@ -152,7 +152,7 @@ const MAX_BLOCK_SIZE: usize = 1 << 14;
 /// Most blocks of a pool: some hundred times what an engine has. Each takes 24 bytes here.
 const MAX_BLOCKS: usize = 1 << 22;
 /// Longest time of one part of a step, seconds: what takes longer is a mistake of the unit.
-const MAX_SECONDS: f64 = 60.0;
+const MAX_SECONDS: f64 = 3_600.0;
 
 /// Parameters with which no engine can work.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -170,7 +170,7 @@ pub enum InvalidParams {
         /// The greatest.
         most: usize,
     },
-    /// A time that is negative, not a number, or more than a minute.
+    /// A time that is negative, not a number, or more than an hour.
     #[error("{0} must be a number of seconds, 0 to {MAX_SECONDS}")]
     Seconds(&'static str),
     /// One request of the greatest length would not fit.
