@@ -103,17 +103,10 @@ impl Entry<'_> {
             write!(out, " error={}:{}", error.r#type, Sentence(&error.message))?;
         }
         if !self.model_name.is_empty() {
-            write!(out, " model_name={}", Plain(self.model_name))?;
+            field(out, "model_name", self.model_name)?;
         }
         for (key, value) in self.names() {
-            out.push(' ');
-            out.push_str(key);
-            out.push('=');
-            if is_plain(value) {
-                out.push_str(value);
-            } else {
-                write!(out, "{}", Plain(value))?;
-            }
+            field(out, key, value)?;
         }
         if self.upstream_status_code != 0 {
             write!(out, " upstream_status_code={}", self.upstream_status_code)?;
@@ -179,6 +172,18 @@ impl Entry<'_> {
         out.push('}');
         Ok(())
     }
+}
+
+/// Appends a field of the text format, without the formatting machinery where nothing is to be escaped.
+fn field(out: &mut String, key: &str, value: &str) -> fmt::Result {
+    out.push(' ');
+    out.push_str(key);
+    out.push('=');
+    if is_plain(value) {
+        out.push_str(value);
+        return Ok(());
+    }
+    write!(out, "{}", Plain(value))
 }
 
 /// Whole milliseconds in a word, which is written faster than two.

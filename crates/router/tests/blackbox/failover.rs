@@ -318,6 +318,17 @@ async fn a_new_connection_that_fails_is_not_tried_again_on_the_same_pod() {
 }
 
 #[tokio::test]
+async fn the_head_of_an_answer_has_64_kib_at_most() {
+    let pod = Pod::start().await;
+    let router = setup().pods(&[&pod]).start().await;
+    for (length, status) in [(60_000, 200), (70_000, 503)] {
+        let long = "x".repeat(length);
+        pod.next(Script::reply(200, &[("x-long", &long)], e2e::chat_answer()));
+        assert_eq!(router.chat("x").await.status, status, "{length} bytes");
+    }
+}
+
+#[tokio::test]
 async fn timeout_bounds_the_wait_for_headers() {
     let pods: [Pod; 2] = Pod::several().await;
     let [slow, good] = &pods;
